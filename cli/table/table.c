@@ -380,8 +380,10 @@ static uint64_t median_epoch(const TableRun *t)
 	for (uint32_t i = 0; i < t->folds; i++)
 		if (t->fold_epochs[i])
 			sorted[n++] = t->fold_epochs[i];
+	if (!n)
+		return 0;
 	qsort(sorted, n, sizeof *sorted, by_count);
-	return n ? (sorted[(n - 1) / 2] + sorted[n / 2]) / 2 : 0;
+	return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
 }
 
 static int table_cut_of(Args *a, mp_cut *cut)

@@ -67,6 +67,7 @@ const char *exact_sums(Graph *g, const Span *s)
 		if (!used[u])
 			continue;
 		const Slice *p = slice_of(g, u);
+		assert(p);
 		from = p == last ? from : cast(g, p->tensor, TYPE_DOUBLE);
 		last = p;
 		sum = fused(g, row_of(g, from, u - p->first, 1), row_of(g, w, column[u], 0), sum);

@@ -175,7 +175,7 @@ static void read_nodes(Reader *r)
 	take_list(r, word, r->output);
 	uint64_t found = 0;
 	for (uint64_t u = 0; u < r->all; u++) {
-		if (r->output[u] && u <= r->inputs)
+		if (u <= r->inputs && r->output[u])
 			fail_at(r->cx, at_word(r, word), "name nodes", "%s cannot be an output", u ? "an input" : "the bias");
 		found += r->output[u];
 	}

@@ -100,8 +100,6 @@ static void read_dimensions(Cursor *c, PatHead *h)
 static void read_optional(Cursor *c, bool lossy, PatHead *h)
 {
 	Loc at;
-	cursor_peek(c);
-	at = cursor_loc(c);
 	read_dimensions(c, h);
 	if (take_key(c, "No. of classes")) {
 		h->classes = cursor_need_whole(c, "No. of classes", 0, MAX_UNITS) > 0;

@@ -23,6 +23,7 @@ static void list_stage(Kernel *k, Reg row)
 {
 	Emit *e = k->e;
 	uint32_t quads = k->list_row / 16;
+	assert(quads <= 8 && k->s->list_longest <= 8 * quads);
 	Reg is_row = less(e, row, k->rows), number = reg(e, REG_R), pair[8][4];
 	Reg to = add(e, mad(e, row, k->list_row, k->memory), imm(k->at_lists));
 

@@ -82,6 +82,7 @@ static Reg join_fields(Emit *e, Reg from, uint32_t leaves, Reg is_double)
 	Reg stack[JOIN_LEVELS + 1];
 	uint32_t depth = 0;
 
+	assert(leaves);
 	for (uint32_t n = 0; n < leaves; n++) {
 		stack[depth++] = load(e, REG_D, "ld.global.u64", from, n * (uint32_t)sizeof(Tally));
 		for (uint32_t l = 0; n >> l & 1; l++, depth--)

@@ -235,6 +235,7 @@ static Reg join_leaves(Kernel *k, Reg from, uint32_t leaves)
 	Reg stack[JOIN_LEVELS + 1];
 	uint32_t depth = 0, floats = (uint32_t)k->s->job->floats;
 
+	assert(leaves);
 	for (uint32_t n = 0; n < leaves; n++) {
 		stack[depth++] = load(e, REG_F, "ld.global.f32", from, 0);
 		from = place_at(e, from, floats * 4);

@@ -53,7 +53,12 @@ static inline V v_select(M m, V a, V b) { return (V){ m.e, op3(m.e, REG_F, "selp
 static inline V v_min(V a, V b) { return v_select(v_lt(a, b), a, b); }
 static inline V v_max(V a, V b) { return v_select(v_lt(b, a), a, b); }
 static inline M m_or(M a, M b) { return v_two(a, b, REG_P, "or.pred"); }
-static inline uint32_t m_bits(M m) { return m.e->binary ? 0xffff : 0; } /* asks whether targets are 0 or 1 */
+/* Asks whether targets are 0 or 1. */
+static inline uint32_t m_bits(M m)
+{
+	assert(m.e);
+	return m.e->binary ? 0xffff : 0;
+}
 static inline I v_bits(V a) { return v_one(a, REG_R, "mov.b32"); }
 static inline I i_set(int32_t x) { return (I){ NULL, { REG_INT, (uint32_t)x } }; }
 static inline V i_float(I a) { return a.e ? v_one(a, REG_F, "mov.b32") : (V){ NULL, { REG_FLOAT, a.r.n } }; }

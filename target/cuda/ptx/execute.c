@@ -365,9 +365,9 @@ static void execute_shuffle(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 
 	members(g, w, i->a[3], mask);
 	for (uint32_t l = 0; l < LANES; l++) {
-		uint32_t clamp = c[l] & 31, segment = c[l] >> 8 & 31, by = b[l] & 31, from = l;
+		uint32_t clamp = c[l] & 31, segment = c[l] >> 8 & 31, by = b[l] & 31, from;
 		uint32_t most = (l & segment) | (clamp & ~segment), least = l & segment;
-		bool ok = true;
+		bool ok;
 		switch (i->sub) {
 		case S_UP: ok = l >= most + by, from = l - by; break;
 		case S_DOWN: from = l + by, ok = from <= most; break;
