@@ -187,6 +187,15 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     return write_wheel(wheel_directory, (config_settings or {}).get("library") or find_library())
 
 
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """Also for packagers, who install files and library in places of their own."""
+    info = f"microprop-{project()[0]('version')}.dist-info"
+    os.makedirs(os.path.join(metadata_directory, info), exist_ok=True)
+    with open(os.path.join(metadata_directory, info, "METADATA"), "w", encoding="utf-8") as f:
+        f.write(metadata())
+    return info
+
+
 def build_sdist(sdist_directory, config_settings=None):
     sys.exit("the source is that of the whole project: make dist")
 
