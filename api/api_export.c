@@ -65,7 +65,7 @@ static void export_body(void *arg)
 		        .classes = r->classes,
 		        .schema = run_schema(r),
 		        .fingerprint = fingerprint };
-	ExportOptions o = { .format = own.format, .exact = own.exact != 0, .calibration = given ? &scaled : NULL };
+	ExportOptions o = { .format = own.format, .plain = own.plain != 0, .calibration = given ? &scaled : NULL };
 	export_write(cx, &m, a->path, &o);
 	if (a->result)
 		fill_result(a, &o, m.columns);

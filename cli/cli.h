@@ -350,6 +350,8 @@ typedef struct Lines {
 	size_t next;           /* lines from here on have not been given yet */
 	uint64_t line;         /* of the input, before `next` */
 	uint64_t first;        /* the first line that lines_next gave */
+	bool sequences;        /* blank lines, and lines `sequence`, divide cases: lines_next gives those of one */
+	bool begins;           /* what lines_next gave follows such a line */
 	bool ended;
 } Lines;
 bool lines_open(Lines *l); /* waits for the first line; false: it is a file, or nothing comes */

@@ -7,10 +7,9 @@
 
 static const Option options[] = {
 	{ "format", "NAME", "format of OUT, where its ending does not tell: onnx, c, js or npz" },
-	{ "exact", NULL,
-	  "ONNX: sums in the order of predict instead of matrix products: outputs within 1e-6 of it, also where large "
-	  "weights "
-	  "magnify what products round; slower" },
+	{ "plain", NULL,
+	  "ONNX: matrix products instead of sums in the order of predict: a smaller and faster graph, which microprop can "
+	  "read again; outputs within some 1e-6 of predict, further off where weights are large" },
 	{ "int8", "DATA", "C: weights in 8 bits, with ranges from these cases; prints what that costs" },
 	{ "json", NULL, "print the result as one JSON object" },
 	{ NULL, NULL, NULL },
@@ -87,7 +86,7 @@ static int export_steps(Session *s, Args *a)
 {
 	mp_data_options reading = { .size = sizeof reading };
 	const char *out = NULL;
-	mp_export how = { .size = sizeof how, .format = args_text(a, "format"), .exact = args_flag(a, "exact") };
+	mp_export how = { .size = sizeof how, .format = args_text(a, "format"), .plain = args_flag(a, "plain") };
 	mp_exported result = { .size = sizeof result };
 	for (int i = 0; i + 1 < a->operands; i++)
 		if (overwrite_check(a->operand[i], a->operand[a->operands - 1]))

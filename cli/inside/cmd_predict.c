@@ -352,8 +352,9 @@ static bool names_columns(mp_run *run, const char *line, size_t len)
 }
 
 /* Cases can be computed as they come if each is a line by itself: numbers, as many as the network has inputs, or rows
- * of a table whose header names its columns.  *header: the first line is one. */
-static bool line_by_line(Session *s, const Args *a, const Lines *l, bool *header)
+ * of a table whose header names its columns; of a network with contexts, if it can be computed step by step.  *header:
+ * the first line is one.  *p: made where it is needed to know. */
+static bool line_by_line(Session *s, const Args *a, Lines *l, mp_predictor **p, bool *header)
 {
 	static const char *const whole[] = { "output", "group", "json", "words-file" };
 	bool numbers;
@@ -368,8 +369,15 @@ static bool line_by_line(Session *s, const Args *a, const Lines *l, bool *header
 	size_t len = l->head_end - l->head;
 	uint32_t fields = fields_of(first, len, &numbers);
 	*header = !numbers;
-	if (net->copies) /* a case depends on those before */
-		return false;
+	if (net->copies) { /* a case depends on those before */
+		const mp_column *c;
+		for (uint32_t i = 0; (c = mp_run_get_column(s->run, i)); i++)
+			if (!strcmp(c->role, "sequence"))
+				return false;
+		if (mp_predictor_new(p, s->run, NULL) != MP_OK || mp_predictor_reset(*p) != MP_OK)
+			return false;
+		l->sequences = true;
+	}
 	if (table_model(s->run))
 		return names_columns(s->run, first, len);
 	return numbers && fields == net->inputs;
@@ -386,7 +394,7 @@ static int stream_some(Session *s, mp_predictor *p, Table *t, double *row)
 	t->data = s->data;
 	for (uint64_t i = 0; !rc && i < info->cases; i++) {
 		mp_data_get_case(s->data, i, mp_predictor_inputs(p), NULL);
-		const double *out = mp_predictor_run(p);
+		const double *out = mp_predictor_step(p);
 		for (uint32_t k = 0; k < t->width; k++)
 			row[k] = t->model ? mp_run_decode(s->run, k, out[k]) : out[k];
 		text_row(t, stdout, i, row);
@@ -403,13 +411,12 @@ static int cases_more(Session *s, const mp_data_options *reading)
 	return status == MP_OK ? EXIT_DONE : after_data(s->data, status);
 }
 
-static int stream(Session *s, Args *a, const mp_data_options *reading, Lines *l, bool header)
+static int stream(Session *s, Args *a, const mp_data_options *reading, Lines *l, mp_predictor *p, bool header)
 {
 	Table t = { 0 };
-	mp_predictor *p = NULL;
 	int rc = EXIT_DONE;
 	double *row = args_alloc(a, mp_net_get_info(s->net)->outputs, sizeof *row);
-	if (mp_predictor_new(&p, s->run, NULL) != MP_OK) {
+	if (!p && mp_predictor_new(&p, s->run, NULL) != MP_OK) {
 		show_lines(stderr, mp_predictor_messages(p), strlen(mp_predictor_messages(p)));
 		rc = EXIT_FAILED;
 	}
@@ -419,6 +426,8 @@ static int stream(Session *s, Args *a, const mp_data_options *reading, Lines *l,
 			rc = table_make(s, a, reading, &t);
 			text_head(&t, stdout);
 		}
+		if (!rc && l->begins)
+			mp_predictor_reset(p);
 		if (!rc)
 			rc = stream_some(s, p, &t, row);
 		if (rc && l->first > 1 + (uint64_t)header)
@@ -451,13 +460,15 @@ static int predict_steps(Session *s, Args *a)
 	if (!rc && !strcmp(path, "-")) {
 		Lines lines;
 		bool header = false;
-		if (lines_open(&lines) && line_by_line(s, a, &lines, &header)) {
+		mp_predictor *p = NULL;
+		if (lines_open(&lines) && line_by_line(s, a, &lines, &p, &header)) {
 			reading.scale = NULL;
 			reading.format = header ? NULL : "text";
-			rc = stream(s, a, &reading, &lines, header);
+			rc = stream(s, a, &reading, &lines, p, header);
 			lines_close(&lines);
 			return rc;
 		}
+		mp_predictor_close(p);
 		rc = lines_whole(&lines);
 	}
 	if (!rc) {
@@ -504,7 +515,9 @@ const Command predict_command = {
 		"prints the outputs, a row per case: probabilities of classes, numbers in the units of the table. DATA "
 		"needs no targets; if it has some they are not used. '-', or no DATA, reads CSV or text from standard "
 		"input; cases that are lines of numbers, or rows of a table below its header, are computed as they come, "
-		"and the output of each is written at once, so that predict can be a co-process.\n\n"
+		"and the output of each is written at once, so that predict can be a co-process. Contexts keep their values "
+		"from "
+		"line to line; a blank line begins a sequence.\n\n"
 		"With --group, rows are the activations of that group for every case, in the order of its units: inputs as the "
 		"network gets them, contexts as they were when the case was computed.",
 	.group = predict_groups,

@@ -43,12 +43,27 @@ static size_t line_end(const Lines *l, size_t at)
 	return end ? (size_t)(end - l->text) + 1 : l->ended && l->len > at ? l->len : 0;
 }
 
-static bool is_case(const char *line, size_t len)
+static size_t blanks(const char *line, size_t len)
 {
 	size_t i = 0;
 	while (i < len && strchr(" \t\r\n", line[i]))
 		i++;
-	return i < len && line[i] != '#';
+	return i;
+}
+
+/* A line that ends a sequence. */
+static bool is_end(const Lines *l, const char *line, size_t len)
+{
+	static const char word[] = "sequence";
+	size_t i = blanks(line, len), n = sizeof word - 1;
+	return l->sequences && (i == len || (len - i >= n && memcmp(line + i, word, n) == 0 &&
+	                                     blanks(line + i + n, len - i - n) == len - i - n));
+}
+
+static bool is_case(const Lines *l, const char *line, size_t len)
+{
+	size_t i = blanks(line, len);
+	return i < len && line[i] != '#' && !is_end(l, line, len);
 }
 
 bool lines_open(Lines *l)
@@ -62,7 +77,7 @@ bool lines_open(Lines *l)
 	l->fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 	size_t at = 0, end;
 	for (;;) {
-		while ((end = l->len ? line_end(l, at) : 0) && !is_case(l->text + at, end - at)) {
+		while ((end = l->len ? line_end(l, at) : 0) && !is_case(l, l->text + at, end - at)) {
 			at = end;
 			l->line++;
 		}
@@ -112,18 +127,22 @@ static size_t lines_ready(const Lines *l, size_t *end)
 	size_t cases = 0, next;
 	*end = l->next;
 	while (*end < l->len && *end - l->next < MOST_AT_ONCE && (next = line_end(l, *end))) {
-		cases += is_case(l->text + *end, next - *end);
+		if (cases && is_end(l, l->text + *end, next - *end))
+			break;
+		cases += is_case(l, l->text + *end, next - *end);
 		*end = next;
 	}
 	return cases;
 }
 
-static uint64_t count_lines(const Lines *l, size_t from, size_t end)
+/* Lines before `end` that are no cases are left behind. */
+static void lines_skip(Lines *l, size_t end)
 {
-	uint64_t n = 0;
-	for (; from < end; from++)
-		n += l->text[from] == '\n';
-	return n;
+	for (size_t next; l->next < end && (next = line_end(l, l->next)) && !is_case(l, l->text + l->next, next - l->next);
+	     l->next = next) {
+		l->begins |= is_end(l, l->text + l->next, next - l->next);
+		l->line++;
+	}
 }
 
 bool lines_next(Lines *l, bool header)
@@ -133,14 +152,16 @@ bool lines_next(Lines *l, bool header)
 		l->head_end = l->next = l->head;
 	else if (!l->first)
 		l->line++;
+	l->begins = false;
 	while (!lines_ready(l, &end)) {
-		l->line += count_lines(l, l->next, end);
+		lines_skip(l, end);
 		memmove(l->text + l->head_end, l->text + end, l->len - end);
 		l->len -= end - l->head_end;
 		l->next = l->head_end;
 		if (l->ended || (!lines_read(l) && !lines_ready(l, &end)))
 			return false;
 	}
+	lines_skip(l, end);
 	l->first = l->line + 1;
 	bool good = (l->file = memfd_create("lines", MFD_CLOEXEC)) >= 0;
 	if (header)
@@ -150,7 +171,7 @@ bool lines_next(Lines *l, bool header)
 	for (size_t at = l->next, next; good && at < end; at = next) {
 		next = line_end(l, at);
 		l->line++;
-		if (is_case(l->text + at, next - at))
+		if (is_case(l, l->text + at, next - at))
 			good = put(l, l->text + at, next - at);
 	}
 	good = good && dup2(l->file, STDIN_FILENO) >= 0 && lseek(STDIN_FILENO, 0, SEEK_SET) == 0;

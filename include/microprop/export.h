@@ -14,7 +14,7 @@ typedef struct mp_export {
 	size_t size;
 	const char *format;         /* "onnx", "c", "js", "npz"; NULL: by the ending of the path */
 	const mp_data *calibration; /* "c": weights in 8 bits, with ranges from this data; NULL: float32 */
-	int exact;                  /* "onnx": sums in the order of predict, slower, instead of matrix products */
+	int plain;                  /* "onnx": matrix products, faster, instead of sums in the order of predict */
 } mp_export;
 
 /* What was written. Valid until the next call on the run. */

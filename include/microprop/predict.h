@@ -32,6 +32,12 @@ MP_API const double *mp_predictor_outputs(const mp_predictor *predictor);
  * of its own: contexts are at their start value. NULL: it could not be made. */
 MP_API const double *mp_predictor_run(mp_predictor *predictor);
 
+/* Sequences, case after case: as mp_predictor_run, but contexts have what the case before left, with the bits of
+ * mp_run_test for the whole sequence. NULL: it could not be made, or mp_predictor_reset says why not. */
+MP_API const double *mp_predictor_step(mp_predictor *predictor);
+/* The next step begins a sequence, as the first does. MP_BAD_INPUT: this network cannot be computed step by step. */
+MP_API mp_status mp_predictor_reset(mp_predictor *predictor);
+
 #ifdef __cplusplus
 }
 #endif

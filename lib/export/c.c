@@ -462,7 +462,7 @@ static const char *base_name(const char *path)
 void c_write(const Writing *w)
 {
 	Ctx *cx = w->cx;
-	Recipe *r = recipe_make(cx, w->m);
+	Recipe *r = recipe_make(cx, &cx->scratch, w->m);
 	Out o = { .w = w,
 		      .r = r,
 		      .c = w->columns,

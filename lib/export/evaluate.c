@@ -9,13 +9,13 @@
 
 #include "export.h"
 
-Evaluator *evaluator_new(Ctx *cx, const Recipe *r, bool int8)
+Evaluator *evaluator_new(const Recipe *r, bool int8)
 {
-	Evaluator *e = NEW(&cx->scratch, 1, Evaluator);
+	Evaluator *e = NEW(r->arena, 1, Evaluator);
 	e->r = r;
-	e->u = NEW(&cx->scratch, r->net->units, float);
-	e->state = NEW(&cx->scratch, r->states, float);
-	e->q = NEW(&cx->scratch, r->widest, int8_t);
+	e->u = NEW(r->arena, r->net->units, float);
+	e->state = NEW(r->arena, r->states, float);
+	e->q = NEW(r->arena, r->widest, int8_t);
 	e->int8 = int8;
 	evaluator_reset(e);
 	return e;

@@ -63,9 +63,8 @@ void export_write(Ctx *cx, Model *m, const char *path, ExportOptions *o)
 	if (i == COUNT(formats))
 		fail(cx, MP_BAD_INPUT, "end it in .onnx, .c, .js or .npz, or name one with --format",
 		     "the name %s does not tell a format", path);
-	if (o->exact && formats[i].write != onnx_write)
-		fail(cx, MP_BAD_INPUT, "leave --exact out", "%s has the bits of predict anyway: --exact is for ONNX",
-		     formats[i].name);
+	if (o->plain && formats[i].write != onnx_write)
+		fail(cx, MP_BAD_INPUT, "leave --plain out", "--plain is for ONNX, not for %s", formats[i].name);
 	if (o->calibration && formats[i].write != c_write)
 		fail(cx, MP_BAD_INPUT, "export OUT.c, or leave --int8 out", "8-bit weights are written as C only, not as %s",
 		     formats[i].name);

@@ -37,8 +37,8 @@ typedef struct Loss {
 } Loss;
 
 typedef struct ExportOptions {
-	const char *format;      /* "onnx", "c", "js", "npz"; NULL: by the ending of the path */
-	bool exact;              /* "onnx": every sum in the order of predict, each step rounded */
+	const char *format; /* "onnx", "c", "js", "npz"; NULL: by the ending of the path */
+	bool plain;         /* "onnx": matrix products, instead of every sum in the order of predict, each step rounded */
 	const Data *calibration; /* "c": weights in 8 bits, ranges from this data; NULL: float32 */
 	const char *format_used; /* out */
 	const char *second;      /* out: a second file that was written, or NULL */
@@ -76,7 +76,7 @@ Columns *columns_make(Ctx *cx, const Model *m); /* in scratch */
 void columns_encode(const Columns *c, uint32_t inputs, const double *row, float *x);
 void columns_describe(const Columns *c, const Model *m, Buf *json); /* a JSON object */
 
-/* ---- inside the module: recipe.c ---------------------------------------------------------------- */
+/* ---- recipe.c ----------------------------------------------------------------------------------- */
 
 enum {
 	WORK_START, /* units are weights from the true unit */
@@ -106,6 +106,7 @@ typedef struct Remember { /* what a step leaves to the next: unit first .. first
 } Remember;
 typedef struct Recipe {
 	const Net *net;
+	Arena *arena; /* that all of it is in */
 	Work *work;
 	uint32_t works;
 	uint64_t work_cap;
@@ -126,10 +127,10 @@ typedef struct Recipe {
 	uint64_t scales;
 	uint32_t widest; /* sources of a DENSE */
 } Recipe;
-Recipe *recipe_make(Ctx *cx, const Model *m); /* in scratch */
-void steps_table(int fn, float out[19]);      /* of stepwise functions, as steps() of runtime.h takes it */
+Recipe *recipe_make(Ctx *cx, Arena *arena, const Model *m);
+void steps_table(int fn, float out[19]); /* of stepwise functions, as steps() of runtime.h takes it */
 
-/* ---- inside the module: evaluate.c -------------------------------------------------------------- */
+/* ---- evaluate.c: case after case ----------------------------------------------------------------- */
 
 typedef struct Evaluator {
 	const Recipe *r;
@@ -139,9 +140,9 @@ typedef struct Evaluator {
 	bool int8;
 	float *range; /* [works] NULL, or the largest source of each DENSE so far */
 } Evaluator;
-Evaluator *evaluator_new(Ctx *cx, const Recipe *r, bool int8); /* in scratch */
-void evaluator_reset(Evaluator *e);                            /* a sequence begins */
-void evaluate(Evaluator *e, const float *x, float *y);         /* one case, all its ticks; scaled inputs */
+Evaluator *evaluator_new(const Recipe *r, bool int8);  /* in its arena */
+void evaluator_reset(Evaluator *e);                    /* a sequence begins */
+void evaluate(Evaluator *e, const float *x, float *y); /* one case, all its ticks; scaled inputs */
 
 /* ---- inside the module: quantize.c -------------------------------------------------------------- */
 

@@ -21,6 +21,7 @@ typedef struct Graph {
 	Slice *slice; /* in the order of their units, once computed */
 	uint32_t slices;
 	uint32_t names;
+	uint64_t sources; /* onnx_exact.c: of all spans */
 } Graph;
 
 /* ---- onnx.c ---- */
@@ -31,7 +32,9 @@ typedef struct Attribute {
 	const char *name;
 	int64_t value;
 } Attribute;
-/* A node with one output, which it returns. `inputs` and `attribute` end with NULL. */
+/* Lists of names and attributes end with NULL. */
+void put_node(Graph *g, const char *type, const char *const *inputs, const char *const *outputs, const Attribute *a);
+/* A node with one output, which it returns. */
 const char *op(Graph *g, const char *type, const char *const *inputs, const Attribute *a);
 const char *cast(Graph *g, const char *x, int type);
 const Slice *slice_of(const Graph *g, Unit u);

@@ -135,7 +135,7 @@ static void put_model(Buf *b, const Recipe *r, const Columns *c)
 void js_write(const Writing *w)
 {
 	Ctx *cx = w->cx;
-	const Recipe *r = recipe_make(cx, w->m);
+	const Recipe *r = recipe_make(cx, &cx->scratch, w->m);
 	Buf b = { .arena = &cx->scratch };
 	size_t len;
 	const char *text = runtime_text("runtime.js", &len);

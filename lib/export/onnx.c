@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ONNX.  In: a Model.  Out: a file of opset 13, IR version 7, that onnxruntime and other programs run.
  *
- * The units of a span are a tensor [N, count]: Gemm over the tensors that hold its sources, side by side (Concat), with
- * zeros where there is no link, then the unit function.  Input x is a case as columns.c has it; scale and categories
+ * The units of a span are a tensor [N, count]: its net inputs, then the unit function.  Net inputs have the bits of
+ * predict (onnx_exact.c), or, in the plain form, are a Gemm over the tensors that hold the sources, side by side
+ * (Concat), with zeros where there is no link.  Input x is a case as columns.c has it; scale and categories
  * are computed in the graph, in double precision.  Outputs: y and, of a classifier, label, the index of the best guess.
  * A network with contexts computes one step: each context is an input state/NAME, and an output next/NAME that is given
  * to it with the next case; their first values are in the metadata. */
@@ -74,13 +75,13 @@ static void put_value(Graph *g, Buf *into, int field, const char *name, int type
 	pb_message(into, field, &value);
 }
 
-/* A node with one output, which it returns. `inputs` and `attribute` end with NULL. */
-static const char *op_as(Graph *g, const char *out, const char *type, const char *const *inputs, const Attribute *a)
+void put_node(Graph *g, const char *type, const char *const *inputs, const char *const *outputs, const Attribute *a)
 {
 	Buf node = { .arena = &g->cx->scratch };
 	for (; *inputs; inputs++)
 		pb_text(&node, NODE_INPUT, *inputs);
-	pb_text(&node, NODE_OUTPUT, out);
+	for (; *outputs; outputs++)
+		pb_text(&node, NODE_OUTPUT, *outputs);
 	pb_text(&node, NODE_OP, type);
 	for (; a && a->name; a++) {
 		Buf b = { .arena = &g->cx->scratch };
@@ -90,6 +91,11 @@ static const char *op_as(Graph *g, const char *out, const char *type, const char
 		pb_message(&node, NODE_ATTRIBUTE, &b);
 	}
 	pb_message(&g->node, GRAPH_NODE, &node);
+}
+
+static const char *op_as(Graph *g, const char *out, const char *type, const char *const *inputs, const Attribute *a)
+{
+	put_node(g, type, inputs, INPUTS(out), a);
 	return out;
 }
 
@@ -168,7 +174,7 @@ static const char *put_steps(Graph *g, const char *x, int fn)
 
 static const char *put_function(Graph *g, const char *x, int fn)
 {
-	const char *y = g->w->o->exact ? exact_function(g, x, fn) : NULL;
+	const char *y = g->w->o->plain ? NULL : exact_function(g, x, fn);
 	if (y)
 		return y;
 	switch (fn) {
@@ -221,7 +227,7 @@ static void put_span(Graph *g, const Span *s)
 {
 	const Net *net = g->net;
 	Arena *scratch = &g->cx->scratch;
-	if (g->w->o->exact) {
+	if (!g->w->o->plain) {
 		slice_add(g, s->first, s->count, put_function(g, exact_sums(g, s), s->group->fn));
 		return;
 	}
@@ -392,6 +398,7 @@ static void put_metas(Graph *g, Buf *model)
 	Buf about = { .arena = &g->cx->scratch }, names = about, start = about;
 	columns_describe(c, g->w->m, &about);
 	put_meta(g, model, "microprop", about.s);
+	put_meta(g, model, "sums", g->w->o->plain ? "matrix products" : "in the order of predict");
 	if (c->target) {
 		JsonWriter j = { .out = &names };
 		jw_start(&j, NULL, '[');

@@ -8,6 +8,8 @@
 
 #include "graph.h"
 
+enum { MOST_SOURCES = 4096 }; /* onnxruntime takes seconds to load a graph of four times as many nodes, then minutes */
+
 static const char *scalar(Graph *g, double v)
 {
 	const char *name = named(g, "const/%u", g->names++);
@@ -30,11 +32,19 @@ static const char *fused(Graph *g, const char *a, const char *b, const char *c)
 }
 static const char *negative(Graph *g, const char *a) { return op(g, "Neg", INPUTS(a), NULL); }
 
-static const char *row_of(Graph *g, const char *matrix, int64_t i, int64_t axis)
+/* The units of a slice, each a tensor [N, 1]. */
+static const char *const *columns_of(Graph *g, const Slice *s)
 {
-	const char *at = named(g, "const/%u", g->names++);
-	put_tensor(g, at, TYPE_INT64, &i, sizeof i, (uint64_t[]){ 1 }, 1);
-	return op(g, "Gather", INPUTS(matrix, at), WITH({ "axis", axis }));
+	const char **column = NEW(&g->cx->scratch, (size_t)s->count + 1, const char *);
+	const char *all = cast(g, s->tensor, TYPE_DOUBLE);
+	if (s->count == 1) {
+		column[0] = all;
+		return column;
+	}
+	for (uint32_t i = 0; i < s->count; i++)
+		column[i] = named(g, "t/%u", g->names++);
+	put_node(g, "Split", INPUTS(all), column, WITH({ "axis", 1 }));
+	return column;
 }
 
 const char *exact_sums(Graph *g, const Span *s)
@@ -42,39 +52,44 @@ const char *exact_sums(Graph *g, const Span *s)
 	const Net *net = g->net;
 	Arena *scratch = &g->cx->scratch;
 	bool *used = NEW(scratch, net->units, bool);
-	uint32_t *column = NEW(scratch, net->units, uint32_t);
-	uint64_t sources = 0;
+	uint32_t *row = NEW(scratch, net->units, uint32_t);
+	uint32_t sources = 0;
 	for (Unit u = s->first; u < s->first + s->count; u++)
 		for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++)
 			used[net_source(net, u, l)] = true;
 	for (Unit u = 1; u < net->units; u++)
 		if (used[u])
-			column[u] = (uint32_t)sources++;
-	double *weight = NEW(scratch, sources * s->count, double), *bias = NEW(scratch, s->count, double);
+			row[u] = sources++;
+	g->sources += sources;
+	if (g->sources > MOST_SOURCES)
+		fail(g->cx, MP_BAD_INPUT, "add --plain: matrix products, and outputs within some 1e-6 of predict",
+		     "with sums in the order of predict %s is too long a graph: links from more than %d units", net->name,
+		     MOST_SOURCES);
+	double *weight = NEW(scratch, (uint64_t)sources * s->count, double), *bias = NEW(scratch, s->count, double);
 	for (uint32_t j = 0; j < s->count; j++) {
 		Unit u = s->first + j;
 		for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++) {
 			Unit from = net_source(net, u, l);
-			*(from ? &weight[(uint64_t)column[from] * s->count + j] : &bias[j]) = (double)(float)g->w->m->w[l];
+			*(from ? &weight[(uint64_t)row[from] * s->count + j] : &bias[j]) = (double)(float)g->w->m->w[l];
 		}
 	}
-	const char *w = named(g, "%s/%u/weight", s->group->name, s->first);
-	const char *sum = named(g, "%s/%u/bias", s->group->name, s->first), *from = NULL;
-	put_tensor(g, w, TYPE_DOUBLE, weight, sources * s->count * sizeof *weight, (uint64_t[]){ sources, s->count }, 2);
-	put_tensor(g, sum, TYPE_DOUBLE, bias, s->count * sizeof *bias, (uint64_t[]){ 1, s->count }, 2);
+	const uint64_t shape[] = { 1, s->count };
+	const char *sum = named(g, "%s/%u/bias", s->group->name, s->first), *const *column = NULL;
+	put_tensor(g, sum, TYPE_DOUBLE, bias, s->count * sizeof *bias, shape, 2);
 	const Slice *last = NULL;
 	for (Unit u = 1; u < net->units; u++) {
 		if (!used[u])
 			continue;
 		const Slice *p = slice_of(g, u);
 		assert(p);
-		from = p == last ? from : cast(g, p->tensor, TYPE_DOUBLE);
+		column = p == last ? column : columns_of(g, p);
 		last = p;
-		sum = fused(g, row_of(g, from, u - p->first, 1), row_of(g, w, column[u], 0), sum);
+		const char *w = named(g, "%s/%u/weight/%u", s->group->name, s->first, u);
+		put_tensor(g, w, TYPE_DOUBLE, &weight[(uint64_t)row[u] * s->count], s->count * sizeof *weight, shape, 2);
+		sum = fused(g, column[u - p->first], w, sum);
 	}
 	if (!sources) /* one row for each case */
-		sum = apply(g, "Add", apply(g, "Mul", row_of(g, cast(g, g->slice[0].tensor, TYPE_DOUBLE), 0, 1), scalar(g, 0)),
-		            sum);
+		sum = apply(g, "Add", apply(g, "Mul", columns_of(g, &g->slice[0])[0], scalar(g, 0)), sum);
 	return cast(g, sum, TYPE_FLOAT);
 }
 

@@ -90,7 +90,7 @@ static void measure(Ctx *cx, const Data *d, uint32_t outputs, const float *y, co
 
 void recipe_quantize(Ctx *cx, Recipe *r, const Data *d, Loss *loss)
 {
-	Evaluator *e = evaluator_new(cx, r, false);
+	Evaluator *e = evaluator_new(r, false);
 	uint64_t scales = 0, weights = 0, starts = 0;
 	e->range = NEW(&cx->scratch, r->works, float);
 	const float *y = outputs_of(cx, e, d);
@@ -105,7 +105,7 @@ void recipe_quantize(Ctx *cx, Recipe *r, const Data *d, Loss *loss)
 	for (uint32_t i = 0; i < r->works; i++)
 		if (r->work[i].kind == WORK_DENSE)
 			quantize_work(r, &r->work[i], e->range[i]);
-	measure(cx, d, r->net->outputs, y, outputs_of(cx, evaluator_new(cx, r, true), d), loss);
+	measure(cx, d, r->net->outputs, y, outputs_of(cx, evaluator_new(r, true), d), loss);
 	loss->bytes = (weights + starts + r->links) * sizeof(float);
 	loss->bytes_int8 = weights + (scales + starts + r->links) * sizeof(float);
 }

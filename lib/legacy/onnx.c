@@ -11,7 +11,7 @@
 
 #include "message.h"
 
-enum { MODEL_GRAPH = 7, GRAPH_NODE = 1, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
+enum { MODEL_GRAPH = 7, MODEL_META = 14, GRAPH_NODE = 1, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
 enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_OP = 4, NODE_ATTRIBUTE = 5 };
 enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_F = 2, ATTRIBUTE_I = 3, ATTRIBUTE_T = 5 };
 enum {
@@ -518,6 +518,18 @@ static void do_graph(Graph *g, Message m)
 	check_errors(g->cx);
 }
 
+/* Files that `microprop export` wrote without --plain say so in their metadata: every link is several nodes. */
+static void refuse_sums_of_predict(Message m)
+{
+	static const char entry[] = "\n\4sums\22\27in the order of predict"; /* key, value */
+	MessageField f;
+	for (Message scan = m; message_next(&scan, &f);)
+		if (f.number == MODEL_META && f.wire == WIRE_BYTES && f.bytes.end - f.bytes.at == sizeof entry - 1 &&
+		    memcmp(m.src->text + f.bytes.at, entry, sizeof entry - 1) == 0)
+			fail(m.cx, MP_BAD_INPUT, "export it with --plain, or use the file that it was exported from",
+			     "%s has a node for each step of predict, and is not read as a network", m.src->name);
+}
+
 /* By the name, or by the first two fields: the version, then another of a model. */
 bool onnx_looks(const Src *src)
 {
@@ -539,6 +551,7 @@ Net *onnx_read(const Old *o)
 	Message all = { o->cx, src, 0, src->len }, graph;
 	if (!inner(all, MODEL_GRAPH, &graph))
 		fail_at(o->cx, (Loc){ src, 0 }, "is it a file of ONNX?", "the file holds no graph");
+	refuse_sums_of_predict(all);
 	do_graph(&g, graph);
 	g.net.title = "# from ONNX\n";
 	g.net.train = "";

@@ -98,7 +98,7 @@ mp_metrics = _struct(
 mp_class_metrics = _struct("mp_class_metrics", ("cases", c_uint64), ("precision", c_double), ("recall", c_double),
                            ("f1", c_double), ("auc", c_double))
 
-mp_export = _struct("mp_export", ("format", c_char_p), ("calibration", c_void_p))
+mp_export = _struct("mp_export", ("format", c_char_p), ("calibration", c_void_p), ("plain", c_int))
 mp_exported = _struct(
     "mp_exported", ("format", c_char_p), ("second", c_char_p), ("inputs", c_uint64), ("outputs", c_uint64),
     ("calibration_cases", c_uint64), ("largest_difference", c_double), ("rms", c_double), ("changed", c_double),
@@ -171,6 +171,8 @@ CALLS = {  # name: (result, arguments...)
     "mp_predictor_inputs": (POINTER(c_float), _handle),
     "mp_predictor_outputs": (POINTER(c_double), _handle),
     "mp_predictor_run": (c_void_p, _handle),
+    "mp_predictor_step": (c_void_p, _handle),
+    "mp_predictor_reset": (c_int, _handle),
     "mp_table_open": (c_int, _out, c_char_p, POINTER(mp_data_options), c_char_p, c_void_p),
     "mp_table_get_info": (POINTER(mp_table_info), _handle),
     "mp_table_get_column": (POINTER(mp_column), _handle, c_uint32),

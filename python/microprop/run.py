@@ -124,7 +124,8 @@ class Predictor:
     """Outputs of single cases with the least delay: a copy of a run's weights, and buffers that stay.
 
     predictor(x) returns the outputs of one case. Without the copy in: fill predictor.inputs, call predictor.run(), read
-    predictor.outputs. One predictor is for one thread at a time.
+    predictor.outputs. predictor.step(x) is for sequences: contexts have what the case before left; predictor.reset()
+    begins a sequence. One predictor is for one thread at a time.
     """
 
     __slots__ = ("_handle", "inputs", "outputs", "run")
@@ -151,6 +152,17 @@ class Predictor:
         self.inputs[:] = x
         self.run()
         return self.outputs
+
+    def step(self, x: Any) -> np.ndarray:
+        """Outputs of the next case of a sequence; the same array at every call."""
+        self.inputs[:] = x
+        if not lib.mp_predictor_step(self._handle):
+            self.reset()  # which says why
+        return self.outputs
+
+    def reset(self) -> None:
+        """The next step begins a sequence."""
+        self._handle.check(lib.mp_predictor_reset(self._handle))
 
 
 class _Training:
@@ -395,17 +407,18 @@ class Run:
         self._handle.check(lib.mp_run_use_best(self._handle))
         return self
 
-    def export(self, path: Path, format: Optional[str] = None, calibration: Any = None) -> Dict[str, Any]:
+    def export(self, path: Path, format: Optional[str] = None, calibration: Any = None,
+               plain: bool = False) -> Dict[str, Any]:
         """Network, weights, scale and classes for other programs; returns what was written.
 
         format: "onnx", "c", "js", "npz", by the ending of the path if it is None; "snns", "fann": without the scale.
-        calibration: data for weights in 8 bits ("c").
+        calibration: data for weights in 8 bits ("c"). plain: matrix products instead of the sums of predict ("onnx").
         """
         if format in ("snns", "fann"):
             self._handle.check(lib.mp_run_export(self._handle, os.fsencode(path), format.encode()))
             return {"format": format}
         data = self._data(calibration) if calibration is not None else None
-        how = mp_export(format=format and format.encode(), calibration=data and data._handle.at)
+        how = mp_export(format=format and format.encode(), calibration=data and data._handle.at, plain=plain)
         done = mp_exported()
         self._handle.check(lib.mp_run_export_model(self._handle, os.fsencode(path), ctypes.byref(how),
                                                    ctypes.byref(done)))

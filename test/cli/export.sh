@@ -29,3 +29,15 @@ t train settle.topo --save settle.safetensors --quiet
 t export settle.safetensors settle.onnx
 t export settle.safetensors settle.js
 t help export --json | head -c 100
+echo
+# ONNX with the sums of predict has nodes for every source; not for any number of them
+cat >wide.topo <<END
+group in 5000 input
+group out 1 output
+connect in -> out
+END
+printf 'inputs 5000\n[3] : 1\n[4999] : 0\n' >wide.txt
+t train wide.topo wide.txt --epochs 1 --save wide.safetensors --quiet >/dev/null
+t export wide.safetensors wide.onnx
+t export wide.safetensors wide.onnx --plain
+t export wide.safetensors wide.c --plain

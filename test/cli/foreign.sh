@@ -6,7 +6,9 @@ cat mlp.topo
 t import mlp.onnx mlp.safetensors
 t predict mlp.safetensors cases.txt
 t predict mlp.onnx cases.txt
-t export mlp.safetensors again.onnx
+t export mlp.safetensors exact.onnx
+t predict exact.onnx cases.txt
+t export mlp.safetensors again.onnx --plain
 t predict again.onnx cases.txt
 cat >iris.csv <<END
 length,kind
@@ -17,7 +19,7 @@ length,kind
 5,b
 END
 t train iris.csv --save iris.safetensors --epochs 2 --quiet --hidden 2 >/dev/null
-t export iris.safetensors iris.onnx
+t export iris.safetensors iris.onnx --plain
 t import iris.onnx back.safetensors 2>&1 | tail -3
 # a state_dict
 cat >torch.topo <<END

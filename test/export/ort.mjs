@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Exported ONNX files in onnxruntime: node ort.mjs FOLDER NAME...; exit 0 if all outputs are within 1e-6 of those of predict
-// (NAME-exact), or, of the plain form, within 1e-6 or what float32 allows.
+// Exported ONNX files in onnxruntime: node ort.mjs FOLDER NAME...; exit 0 if all outputs are within 1e-6 of those of predict,
+// or, in the plain form (NAME-plain), within 1e-6 or what float32 allows.
 import fs from "fs";
 import path from "path";
 import { createRequire } from "module";
@@ -13,7 +13,7 @@ const tensor = (type, values, dims) =>
 const wide = { mixed: "float64", house: "float64" };
 let wrong = 0;
 for (const file of process.argv.slice(3)) {
-	const name = file.replace("-exact", ""), x = rows(`${name}.x`), y = rows(`${name}.y`), type = wide[name] || "float32";
+	const name = file.replace("-plain", ""), x = rows(`${name}.x`), y = rows(`${name}.y`), type = wide[name] || "float32";
 	const session = await ort.InferenceSession.create(`${file}.onnx`);
 	const states = session.inputNames.filter(n => n != "x");
 	let outputs = [];
@@ -33,6 +33,6 @@ for (const file of process.argv.slice(3)) {
 		worst = off <= worst ? worst : off;
 	});
 	console.log(`onnxruntime ${file}: ${x.length} cases, ${worst}`);
-	wrong += !(worst <= (file == name && loose[name] || 1e-6));
+	wrong += !(worst <= (file != name && loose[name] || 1e-6));
 }
 process.exit(wrong ? 1 : 0);

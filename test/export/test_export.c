@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Exported C gives the bits of predict: every unit function, every kind of link, contexts, settling, a scale, numbers
- * that underflow; compiled by the compilers that are here, with and without fused multiply-add. */
+/* Exported C gives the bits of predict: every unit function, every kind of link, contexts, settling, numbers that
+ * underflow, and networks by chance (EXPORT_NETWORKS=N of them); compiled by $CC, with and without fused multiply-add.
+ * So do steps of a predictor.  The measured cost of 8 bits is that of the compiled file. */
 #include "test.h"
 
 #include <dlfcn.h>
 #include <float.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "api.h"
 #include "export.h"
 #include "microprop/export.h"
+#include "microprop/predict.h"
 
-enum { CASES = 60, SEQUENCES = 6 };
+enum { CASES = 60, SEQUENCES = 6, BY_CHANCE = 8, MOST_BY_CHANCE = 200 };
 
 typedef struct Network {
 	const char *name, *text;
@@ -63,10 +67,89 @@ static const Network networks[] = {
 	  1.5, 2 },
 };
 
-/* ---- networks with weights and cases ------------------------------------------------------------ */
-
 static uint64_t drawn;
 static double draw(double most) { return (2 * random_unit(7, STREAM_DATA, drawn++) - 1) * most; }
+static uint32_t below(uint32_t n) { return (uint32_t)random_below(7, STREAM_DATA, drawn++, n); }
+
+/* ---- networks by chance --------------------------------------------------------------------------- */
+
+static char texts[MOST_BY_CHANCE][4000], names[MOST_BY_CHANCE][8];
+static Network all[COUNT(networks) + MOST_BY_CHANCE];
+static size_t count; /* of all */
+
+static void put(char *text, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void put(char *text, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text + strlen(text), sizeof texts[0] - strlen(text), fmt, ap);
+	va_end(ap);
+	assert_true(strlen(text) + 1 < sizeof texts[0]);
+}
+
+/* Links to group `to` from most of the groups before it: all of them, some, or one to one.  To the output also from
+ * groups that nothing else uses. */
+static void put_links(char *text, const uint32_t *size, bool *used, uint32_t groups, uint32_t to, const char *name)
+{
+	uint32_t linked = 0;
+	for (uint32_t from = 0; from < groups; from++) {
+		bool last = from + 1 == groups && !linked, needed = *name == 'o' && !used[from];
+		if (!last && !needed && below(3) == 0)
+			continue;
+		linked++;
+		used[from] = true;
+		put(text, "connect g%u -> %s%u", from, name, to);
+		if (*name == 'g' && size[from] == size[to] && below(2))
+			put(text, " one-to-one");
+		else if (size[from] > 8 && below(3) == 0)
+			put(text, " random 0.%u seed %u", 3 + below(6), 1 + below(100));
+		put(text, "\n");
+	}
+	if (below(4))
+		put(text, "connect true -> %s%u\n", name, to);
+}
+
+static void network_by_chance(uint32_t i)
+{
+	static const char *const functions[] = { "sigmoid", "tanh",     "relu",     "gaussian",      "sigmoid2", "elliott",
+		                                     "linear",  "softsign", "stepwise", "stepwise_tanh", "softmax" };
+	uint32_t size[16], inputs = 1 + below(2), contexts = i % 2 ? 1 + below(2) : 0, hidden = 1 + below(4), n = 0;
+	bool used[16] = { false };
+	char *text = texts[i];
+	for (; n < inputs; n++)
+		put(text, "group g%u %u input\n", n, size[n] = 1 + below(40));
+	for (; n < inputs + contexts; n++)
+		put(text, "group g%u %u context\n", n, size[n] = 1 + below(20));
+	for (; n < inputs + contexts + hidden; n++) { /* the first ones are copied: they have the sizes of the contexts */
+		uint32_t copied = n - contexts;
+		size[n] = copied >= inputs && copied < inputs + contexts ? size[copied] : 1 + below(40);
+		put(text, "group g%u %u %s\n", n, size[n], functions[below(COUNT(functions))]);
+		put_links(text, size, used, n, n, "g");
+	}
+	for (uint32_t c = 0; c < contexts; c++)
+		if (c < hidden)
+			put(text, "copy g%u -> g%u start 0.%u\n", inputs + contexts + c, inputs + c, below(10));
+		else
+			put(text, "group h%u %u\nconnect g0 -> h%u\ncopy h%u -> g%u\n", c, size[inputs + c], c, c, inputs + c);
+	put(text, "group o0 %u %s output\n", 1 + below(20), functions[below(COUNT(functions))]);
+	put_links(text, size, used, n, 0, "o");
+	snprintf(names[i], sizeof names[i], "net%u", i);
+	all[COUNT(networks) + i] = (Network){ names[i], text, 0.2 + 3 * random_unit(7, STREAM_DATA, drawn++), 2 };
+}
+
+static void networks_make(void)
+{
+	const char *more = getenv("EXPORT_NETWORKS");
+	uint32_t by_chance = more ? (uint32_t)atoi(more) : BY_CHANCE;
+	if (count)
+		return;
+	memcpy(all, networks, sizeof networks);
+	for (uint32_t i = 0; i < by_chance && i < MOST_BY_CHANCE; i++)
+		network_by_chance(i);
+	count = COUNT(networks) + by_chance;
+}
+
+/* ---- networks with weights and cases ------------------------------------------------------------ */
 
 typedef struct Trained {
 	mp_net *net;
@@ -81,6 +164,7 @@ typedef struct Trained {
 static void trained_new(Trained *t, const Network *n)
 {
 	uint64_t seq[SEQUENCES + 1];
+	drawn = UINT32_MAX;
 	if (net_parse_1989(&t->net, n->text, n->name, NULL) != MP_OK)
 		print_error("%s", mp_net_messages(t->net));
 	assert_int_equal(mp_run_new(&t->run, t->net, NULL), MP_OK);
@@ -116,7 +200,7 @@ static void trained_free(Trained *t)
 
 /* ---- exported files ----------------------------------------------------------------------------- */
 
-static char folder[] = "/tmp/export-test-XXXXXX";
+static char folder[40];
 
 static void *symbol(void *library, const char *name, const char *ending)
 {
@@ -148,7 +232,7 @@ static void case_of(void *library, const Trained *t, const char *name, void *sta
 
 static void compare(void *library, const Network *n, const Trained *t, const char *how)
 {
-	float y[64], state[1000];
+	float y[64], state[1000]; /* more than any of these networks leaves to its next step */
 	for (int i = 0; i < CASES; i++) {
 		case_of(library, t, n->name, state, i, y);
 		for (uint32_t k = 0; k < t->outputs; k++) {
@@ -162,8 +246,9 @@ static void compare(void *library, const Network *n, const Trained *t, const cha
 	}
 }
 
-static void *compiled(const char *compiler, const char *flags)
+static void *compiled(const char *flags)
 {
+	const char *given = getenv("CC"), *compiler = given ? given : "gcc"; /* in build/sanitize it is clang */
 	char command[400], library[100];
 	static int number;
 	snprintf(library, sizeof library, "%s/lib%d.so", folder, ++number);
@@ -180,57 +265,155 @@ static void *compiled(const char *compiler, const char *flags)
 	return loaded;
 }
 
-static void c_has_the_bits_of_predict(void **unused)
+static void folder_begin(void)
 {
-	static Trained t[COUNT(networks)];
-	const char *given = getenv("CC"), *compiler = given ? given : "gcc"; /* in build/sanitize it is clang */
-	const char *const ways[] = { "-O0", __builtin_cpu_supports("fma") ? "-O2 -march=x86-64-v3" : "-O2" };
-	(void)unused;
+	strcpy(folder, "/tmp/export-test-XXXXXX");
 	assert_non_null(mkdtemp(folder));
-	for (size_t i = 0; i < COUNT(networks); i++) {
-		char path[100];
-		trained_new(&t[i], &networks[i]);
-		snprintf(path, sizeof path, "%s/%s.c", folder, networks[i].name);
-		mp_exported e = { .size = sizeof e };
-		assert_int_equal(mp_run_export_model(t[i].run, path, NULL, &e), MP_OK);
-		assert_string_equal(e.format, "c");
-		assert_int_equal(e.inputs, t[i].inputs);
-	}
-	for (size_t w = 0; w < COUNT(ways); w++) {
-		void *library = compiled(compiler, ways[w]);
-		for (size_t i = 0; i < COUNT(networks); i++)
-			compare(library, &networks[i], &t[i], ways[w]);
-		dlclose(library);
-	}
-	for (size_t i = 0; i < COUNT(networks); i++)
-		trained_free(&t[i]);
+}
+
+static void folder_end(void)
+{
 	char command[100];
 	snprintf(command, sizeof command, "rm -r %s", folder);
 	assert_int_equal(system(command), 0);
 }
 
+enum { WAYS = 2 };
+static const char *way_flags(int way)
+{
+	return way == 0 ? "-O0" : __builtin_cpu_supports("fma") ? "-O2 -march=x86-64-v3" : "-O2";
+}
+
+static void c_has_the_bits_of_predict(void **unused)
+{
+	static Trained t[COUNT(all)];
+	(void)unused;
+	folder_begin();
+	networks_make();
+	for (size_t i = 0; i < count; i++) {
+		char path[100];
+		trained_new(&t[i], &all[i]);
+		snprintf(path, sizeof path, "%s/%s.c", folder, all[i].name);
+		mp_exported e = { .size = sizeof e };
+		assert_int_equal(mp_run_export_model(t[i].run, path, NULL, &e), MP_OK);
+		assert_string_equal(e.format, "c");
+		assert_int_equal(e.inputs, t[i].inputs);
+	}
+	for (int w = 0; w < WAYS; w++) {
+		void *library = compiled(way_flags(w));
+		for (size_t i = 0; i < count; i++)
+			compare(library, &all[i], &t[i], way_flags(w));
+		dlclose(library);
+	}
+	for (size_t i = 0; i < count; i++)
+		trained_free(&t[i]);
+	folder_end();
+}
+
+static void steps_have_the_bits_of_predict(void **unused)
+{
+	int stepped = 0;
+	(void)unused;
+	networks_make();
+	for (size_t i = 0; i < count; i++) {
+		Trained t = { 0 };
+		mp_predictor *p;
+		trained_new(&t, &all[i]);
+		assert_int_equal(mp_predictor_new(&p, t.run, NULL), MP_OK);
+		for (int c = 0; c < CASES && t.net->net->copies; c++) {
+			if (c % (CASES / SEQUENCES) == 0)
+				assert_int_equal(mp_predictor_reset(p), MP_OK);
+			memcpy(mp_predictor_inputs(p), t.flat + (size_t)c * t.inputs, t.inputs * sizeof *t.flat);
+			const double *y = mp_predictor_step(p);
+			assert_ptr_equal(y, mp_predictor_outputs(p));
+			assert_memory_equal(y, t.y + (size_t)c * t.outputs, t.outputs * sizeof *y);
+			stepped++;
+		}
+		mp_predictor_close(p);
+		trained_free(&t);
+	}
+	assert_true(stepped >= 4 * CASES);
+}
+
+static void steps_that_cannot_be_say_why(void **unused)
+{
+	mp_net *net;
+	mp_run *run;
+	mp_predictor *p;
+	(void)unused;
+	assert_int_equal(net_parse_1989(&net,
+	                                "group in 1 input\ngroup m 2 context\ngroup h 2\ngroup o 1 output\ncopy h -> m\n"
+	                                "connect in, m -> h\nconnect h -> o\n",
+	                                "net", NULL),
+	                 MP_OK);
+	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
+	assert_int_equal(mp_run_set(run, "target", "ref"), MP_OK);
+	assert_int_equal(mp_predictor_new(&p, run, NULL), MP_OK);
+	assert_null(mp_predictor_step(p));
+	assert_int_equal(mp_predictor_reset(p), MP_BAD_INPUT);
+	assert_non_null(strstr(mp_predictor_messages(p), "target cpu only"));
+	assert_non_null(mp_predictor_run(p));
+	mp_predictor_close(p);
+	mp_run_close(run);
+	mp_net_close(net);
+}
+
 /* ---- 8 bits ------------------------------------------------------------------------------------- */
 
-static void eight_bits_cost_little(void **unused)
+/* What was measured is what the compiled file does. */
+static void loss_compare(void *library, const Network *n, const Trained *t, const mp_exported *e)
 {
-	Trained t = { 0 };
-	char path[] = "/tmp/export-test-8-XXXXXX.c";
+	float y[64], state[1000];
+	double largest = 0, squares = 0, changed = 0;
+	for (int i = 0; i < CASES; i++) {
+		const double *right = t->y + (size_t)i * t->outputs;
+		uint32_t best = 0, best8 = 0;
+		case_of(library, t, n->name, state, i, y);
+		for (uint32_t k = 0; k < t->outputs; k++) {
+			double off = fabs((double)y[k] - right[k]);
+			largest = fmax(largest, off);
+			squares += off * off;
+			best = right[k] > right[best] ? k : best;
+			best8 = y[k] > y[best8] ? k : best8;
+		}
+		changed += best != best8;
+	}
+	assert_true(fabs(largest - e->largest_difference) <= 1e-7);
+	assert_true(fabs(sqrt(squares / (CASES * t->outputs)) - e->rms) <= 1e-7);
+	if (t->outputs > 1)
+		assert_true(fabs(changed / CASES - e->changed) <= 1e-9);
+}
+
+static void eight_bits_cost_what_was_measured(void **unused)
+{
+	static const int chosen[] = { 0, 4, 5, 7 }; /* functions, skips, sparse, elman */
+	Trained t[COUNT(chosen)] = { 0 };
+	mp_exported e[COUNT(chosen)];
 	(void)unused;
-	trained_new(&t, &networks[0]);
-	int f = mkstemps(path, 2);
-	assert_true(f >= 0);
-	close(f);
-	mp_exported e = { .size = sizeof e };
-	assert_int_equal(
-		mp_run_export_model(t.run, path, &(mp_export){ .size = sizeof(mp_export), .calibration = t.data }, &e), MP_OK);
-	assert_int_equal(e.calibration_cases, CASES);
-	assert_true(e.largest_difference > 0 && e.largest_difference < 0.1);
-	assert_true(e.rms < 0.02);
-	assert_true(isnan(e.right));
-	assert_true(e.bytes_int8 < e.bytes);
-	unlink(e.second);
-	unlink(path);
-	trained_free(&t);
+	folder_begin();
+	for (size_t i = 0; i < COUNT(chosen); i++) {
+		char path[100];
+		const Network *n = &networks[chosen[i]];
+		trained_new(&t[i], n);
+		snprintf(path, sizeof path, "%s/%s.c", folder, n->name);
+		e[i] = (mp_exported){ .size = sizeof e[i] };
+		mp_export how = { .size = sizeof how, .calibration = t[i].data };
+		assert_int_equal(mp_run_export_model(t[i].run, path, &how, &e[i]), MP_OK);
+		assert_int_equal(e[i].calibration_cases, CASES);
+		assert_true(e[i].largest_difference > 0 && e[i].largest_difference < 0.1);
+		assert_true(e[i].rms < 0.05);
+		assert_true(isnan(e[i].right));
+		assert_true(e[i].bytes_int8 < e[i].bytes);
+	}
+	for (int w = 0; w < WAYS; w++) {
+		void *library = compiled(way_flags(w));
+		for (size_t i = 0; i < COUNT(chosen); i++)
+			loss_compare(library, &networks[chosen[i]], &t[i], &e[i]);
+		dlclose(library);
+	}
+	for (size_t i = 0; i < COUNT(chosen); i++)
+		trained_free(&t[i]);
+	folder_end();
 }
 
 /* ---- what formats cannot express ----------------------------------------------------------------- */
@@ -259,7 +442,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(c_has_the_bits_of_predict),
-		cmocka_unit_test(eight_bits_cost_little),
+		cmocka_unit_test(steps_have_the_bits_of_predict),
+		cmocka_unit_test(steps_that_cannot_be_say_why),
+		cmocka_unit_test(eight_bits_cost_what_was_measured),
 		cmocka_unit_test(refusals_say_why),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
