@@ -23,12 +23,28 @@
 
 #ifndef _GNU_SOURCE
 char *realpath(const char *restrict path, char *restrict resolved); /* POSIX; headers may hide it */
+/* ---- view/viewer.c: the page of a run that is being trained --------------------------------------- */
+
+typedef struct Viewer Viewer;
+/* Where --view was given; exit status, message shown. */
+int viewer_start(Viewer **viewer, const RunDir *dir, Session *s, const char *data, const char *test);
+void viewer_report(Viewer *w, mp_run *run, const mp_report *r); /* NULL: nothing */
+void viewer_stop(Viewer *w);
+
 #endif
 
 #if defined __GNUC__
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 #else
 #define PRINTF_LIKE(f, a)
+/* ---- view/viewer.c: the page of a run that is being trained --------------------------------------- */
+
+typedef struct Viewer Viewer;
+/* Where --view was given; exit status, message shown. */
+int viewer_start(Viewer **viewer, const RunDir *dir, Session *s, const char *data, const char *test);
+void viewer_report(Viewer *w, mp_run *run, const mp_report *r); /* NULL: nothing */
+void viewer_stop(Viewer *w);
+
 #endif
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -73,7 +89,7 @@ typedef struct Command {
 extern const Command *const commands[]; /* ends with NULL */
 extern const Command export_command, train_command, test_command, predict_command, show_command, data_command,
 	gf11_command, launch_command, model_command, bench_command, help_command, tune_command, import_command,
-	lesion_command, analyze_command;
+	lesion_command, analyze_command, view_command;
 
 /* ---- sigbus.c: files that are truncated while they are mapped ------------------------------------ */
 
@@ -469,7 +485,16 @@ int rundir_tick(RunDir *d,
 int rundir_save(RunDir *d, mp_run *run); /* last and best checkpoint */
 int rundir_keep(RunDir *d, mp_run *run); /* the best alone, if there is one */
 int rundir_close(RunDir *d);
+void rundir_args(const RunDir *d, FILE *f);    /* the text of args.json */
 int folders_make(Args *a, const char *path);   /* and those above it; exit status, message shown */
 void json_report(Json *j, const mp_report *r); /* the keys that metrics and the result share */
+
+/* ---- view/viewer.c: the page of a run that is being trained --------------------------------------- */
+
+typedef struct Viewer Viewer;
+/* Where --view was given; exit status, message shown. */
+int viewer_start(Viewer **viewer, const RunDir *dir, Session *s, const char *data, const char *test);
+void viewer_report(Viewer *w, mp_run *run, const mp_report *r); /* NULL: nothing */
+void viewer_stop(Viewer *w);
 
 #endif

@@ -40,6 +40,8 @@ static const Option output_options[] = {
 	{ "quiet", NULL, "show no progress" },
 	{ "curve", NULL, "draw the learning curve; default on a terminal" },
 	{ "words", "N", "transcribe N words at the end, if cases are letters of words" },
+	{ "view", NULL, "serve a page that shows the run to a browser on this machine; its address goes to stderr" },
+	{ "control", NULL, "with --view: let the page stop the run" },
 	{ NULL, NULL, NULL },
 };
 
@@ -115,6 +117,7 @@ typedef struct Train {
 	Progress progress;
 	RunDir dir;
 	Epochs epochs;
+	Viewer *viewer;    /* the page; NULL: none */
 	double ticked;     /* when the last checkpoint was due */
 	int failed;        /* exit status of what went wrong while reporting */
 	const char *saved; /* file the final weights are in */
@@ -127,6 +130,7 @@ static int train_report(void *user, mp_run *run, const mp_report *r)
 		t->failed = rundir_report(&t->dir, run, r);
 	if (!t->failed && t->speaks)
 		t->failed = epochs_report(&t->epochs, run, r);
+	viewer_report(t->viewer, run, r);
 	progress_show(&t->progress, r);
 	return t->failed || signal_seen; /* the latter: it came before the training began */
 }
@@ -710,7 +714,8 @@ static int train_steps(Train *t)
 		show(stderr, "stopped before the network was trained; nothing saved\n");
 		return train_done();
 	}
-	if ((rc = epochs_prepare(&t->epochs, a, &t->s)))
+	if ((rc = epochs_prepare(&t->epochs, a, &t->s)) ||
+	    (t->speaks && (rc = viewer_start(&t->viewer, &t->dir, &t->s, t->data, t->test))))
 		return rc;
 	progress_start(&t->progress, args_flag(a, "quiet"), args_text(a, "report") && t->speaks && !t->json,
 	               mp_run_get(t->s.run, "time"));
@@ -756,6 +761,7 @@ static int train_run(Args *a)
 	Train t = { .args = a, .table = { .stopped = stopped_by_signal, .watch = signal_watch } };
 	signals_catch(signal_stop);
 	int rc = train_steps(&t), closed = rundir_close(&t.dir);
+	viewer_stop(t.viewer);
 	signals_default();
 	epochs_close(&t.epochs);
 	session_close(&t.s);

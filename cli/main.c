@@ -9,10 +9,10 @@
 #include "cli.h"
 
 const Command *const commands[] = {
-	&train_command,  &tune_command,    &test_command, &predict_command,
-	&lesion_command, &analyze_command, &show_command, &data_command,
-	&import_command, &export_command,  &gf11_command, &model_command,
-	&launch_command, &bench_command,   &help_command, NULL,
+	&train_command,   &tune_command,  &test_command,   &predict_command, &lesion_command,
+	&analyze_command, &show_command,  &data_command,   &import_command,  &export_command,
+	&gf11_command,    &model_command, &launch_command, &bench_command,   &view_command,
+	&help_command,    NULL,
 };
 
 /* NULL: there is none, message shown. */

@@ -69,13 +69,10 @@ static void json_option(Json *j, const mp_option *o, const char *value)
 		json_text(j, o->name, value);
 }
 
-static int args_write(const RunDir *d, const char *path)
+void rundir_args(const RunDir *d, FILE *f)
 {
 	const Args *a = d->args;
-	TextFile f;
-	if (!text_begin(&f))
-		return EXIT_FAILED;
-	Json j = { .f = f.f, .lines = true };
+	Json j = { .f = f, .lines = true };
 	json_open(&j, NULL, '{');
 	json_text(&j, "version", mp_version());
 	json_open(&j, "arguments", '[');
@@ -95,6 +92,14 @@ static int args_write(const RunDir *d, const char *path)
 		json_option(&j, o, mp_run_get(d->session->run, o->name));
 	json_close(&j, '}');
 	json_end(&j);
+}
+
+static int args_write(const RunDir *d, const char *path)
+{
+	TextFile f;
+	if (!text_begin(&f))
+		return EXIT_FAILED;
+	rundir_args(d, f.f);
 	return text_end(&f, d->session->run, path);
 }
 

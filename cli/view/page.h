@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* The program's side of the page: runs, networks, the machine, NETtalk. Answers are JSON unless they say otherwise. No
+ * string of a request is ever a file name: files are those that the command line names, by number. */
+#ifndef PAGE_H
+#define PAGE_H
+
+#include <pthread.h>
+
+#include "../cli.h"
+#include "module.h"
+
+enum { PAGE_RUNS = VIEW_RUNS - 1 }; /* the last position of a stream is that of the list */
+
+/* Lines of metrics of a run that is trained by this process. */
+typedef struct Feed {
+	pthread_mutex_t lock;
+	char *text;
+	size_t len, cap;
+	char *args; /* as args.json */
+	bool ended;
+} Feed;
+
+typedef struct PageRun {
+	char *name, *folder; /* folder NULL: none was asked for */
+	char *model;         /* a file that is no run's; else NULL */
+	Feed *feed;          /* NULL: metrics.jsonl is read */
+	int fd;              /* of metrics.jsonl; -1: not open */
+	uint64_t size;       /* of it, when last looked at */
+	pid_t trainer;       /* 0: no process trains it now */
+} PageRun;
+
+typedef struct Network Network;
+typedef struct Talk Talk;
+typedef struct Page {
+	pthread_mutex_t lock; /* of the list */
+	PageRun run[PAGE_RUNS];
+	uint32_t runs;
+	uint64_t list;          /* number of changes of runs, of which of them are trained, and of NETtalk */
+	const char *parent[16]; /* folders of runs */
+	uint32_t parents;
+	uint64_t looked; /* calls of page_changed */
+	bool control;
+	bool trains;      /* this process trains runs[0] */
+	const char *data; /* cases to show; NULL: those that the run was trained on */
+	Network *network;
+	Talk *talk;
+} Page;
+
+/* ---- host.c: the module and the table of addresses ---------------------------------------------- */
+
+typedef struct Host Host;
+Host *host_start(Page *p, uint16_t port, int *rc); /* NULL: exit status in *rc, message shown */
+void host_stop(Host *h);
+uint16_t host_port(const Host *h);
+const char *host_token(const Host *h);
+
+/* ---- answer.c: parts of answers ------------------------------------------------------------------ */
+
+typedef void AnswerFn(Page *p, const ViewRequest *q, ViewAnswer *a);
+/* Begins an answer: members of an object go to the Json until answer_end. */
+Json answer_begin(ViewAnswer *a, FILE **f);
+void answer_end(Json *j, ViewAnswer *a);
+void answer_error(ViewAnswer *a, int status, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void answer_bytes(ViewAnswer *a, const char *type, const void *bytes, size_t len); /* copied */
+/* A number of the query; `otherwise` where there is none or it is not one. */
+uint64_t query_count(const ViewRequest *q, const char *name, uint64_t otherwise);
+/* The run that the query names, or NULL, answered. */
+PageRun *query_run(Page *p, const ViewRequest *q, ViewAnswer *a);
+
+/* ---- runs.c: the list, learning curves ----------------------------------------------------------- */
+
+int page_add(Page *p, Args *a, const char *path); /* exit status, message shown */
+void page_scan(Page *p);                          /* new runs in folders of runs */
+bool page_changed(void *page);
+size_t page_events(void *page, uint64_t position[VIEW_RUNS], char *text, size_t size);
+void page_close(Page *p);
+void feed_line(Feed *f, const char *line, size_t len);
+AnswerFn about_answer, runs_answer, metrics_answer, control_answer;
+
+/* ---- network.c: one trained network -------------------------------------------------------------- */
+
+AnswerFn net_answer, weights_answer, activations_answer, cases_answer, measure_answer;
+void network_close(Network *n);
+
+/* ---- machine.c: the GF11 ------------------------------------------------------------------------- */
+
+AnswerFn gf11_answer;
+
+/* ---- talk.c: NETtalk ----------------------------------------------------------------------------- */
+
+AnswerFn talk_answer, talk_train_answer, talk_words_answer;
+void talk_close(Talk *t);
+
+#endif

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs: the list, their options, their metrics, as they are and as they come.
+ *
+ * In: run folders (args.json, metrics.jsonl), or the feed of a run that this process trains.  Out: answers and events.
+ * Must hold: nothing here waits for a trainer, nor a trainer for anything here but the copy of a line. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "page.h"
+
+enum {
+	MOST_LINES = 4000,       /* of a learning curve */
+	LONGEST_LINE = 16 << 10, /* of metrics.jsonl */
+	LARGEST_ARGS = 1 << 20,  /* bytes of args.json */
+	LIST = VIEW_RUNS - 1,    /* position of the list in a stream */
+	SCAN_EVERY = 20,         /* ticks */
+};
+
+/* ---- the list ------------------------------------------------------------------------------------ */
+
+static char *path_of(const char *folder, const char *name)
+{
+	size_t n = strlen(folder) + strlen(name) + 2;
+	char *path = malloc(n);
+	if (path)
+		snprintf(path, n, "%s/%s", folder, name);
+	return path;
+}
+
+static bool holds(const char *folder, const char *name)
+{
+	char *path = path_of(folder, name);
+	struct stat st;
+	bool there = path && !stat(path, &st) && S_ISREG(st.st_mode);
+	free(path);
+	return there;
+}
+
+static bool is_run(const char *folder) { return holds(folder, "metrics.jsonl") || holds(folder, "args.json"); }
+
+static void run_add(Page *p, const char *folder, const char *model)
+{
+	char *whole = strdup(folder ? folder : model);
+	size_t n = whole ? strlen(whole) : 0;
+	while (n > 1 && whole[n - 1] == '/')
+		whole[--n] = '\0';
+	pthread_mutex_lock(&p->lock);
+	bool known = !whole || p->runs == PAGE_RUNS;
+	for (uint32_t i = 0; i < p->runs && !known; i++)
+		known = !strcmp(p->run[i].name, whole);
+	if (!known) {
+		p->run[p->runs] = (PageRun){ .name = whole, .fd = -1 };
+		if (folder)
+			p->run[p->runs].folder = strdup(whole);
+		else
+			p->run[p->runs].model = strdup(whole);
+		p->runs++;
+		p->list++;
+	}
+	pthread_mutex_unlock(&p->lock);
+	if (known)
+		free(whole);
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b) { return strverscmp((*a)->d_name, (*b)->d_name); }
+static int visible(const struct dirent *d) { return d->d_name[0] != '.'; }
+
+static void folder_scan(Page *p, const char *folder)
+{
+	struct dirent **list;
+	int n = scandir(folder, &list, visible, by_name);
+	for (int i = 0; i < n; i++) {
+		char *path = path_of(folder, list[i]->d_name);
+		if (path && is_run(path))
+			run_add(p, path, NULL);
+		free(path);
+		free(list[i]);
+	}
+	if (n >= 0)
+		free(list);
+}
+
+void page_scan(Page *p)
+{
+	for (uint32_t i = 0; i < p->parents; i++)
+		folder_scan(p, p->parent[i]);
+}
+
+int page_add(Page *p, Args *a, const char *path)
+{
+	struct stat st;
+	(void)a;
+	if (stat(path, &st)) {
+		complain("name the folder of train --run DIR, a folder of such folders, or a model", "cannot open %s: %s", path,
+		         strerror(errno));
+		return EXIT_USAGE;
+	}
+	if (!S_ISDIR(st.st_mode))
+		run_add(p, NULL, path);
+	else if (is_run(path))
+		run_add(p, path, NULL);
+	else if (p->parents < COUNT(p->parent))
+		p->parent[p->parents++] = path;
+	return EXIT_DONE;
+}
+
+void page_close(Page *p)
+{
+	for (uint32_t i = 0; i < p->runs; i++) {
+		free(p->run[i].name);
+		free(p->run[i].folder);
+		free(p->run[i].model);
+		if (p->run[i].fd >= 0)
+			close(p->run[i].fd);
+	}
+}
+
+/* ---- metrics ------------------------------------------------------------------------------------- */
+
+static int metrics_fd(PageRun *r)
+{
+	if (r->fd >= 0 || !r->folder)
+		return r->fd;
+	char *path = path_of(r->folder, "metrics.jsonl");
+	r->fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW) : -1;
+	free(path);
+	return r->fd;
+}
+
+static uint64_t metrics_size(PageRun *r)
+{
+	struct stat st;
+	if (r->feed) {
+		pthread_mutex_lock(&r->feed->lock);
+		uint64_t n = r->feed->len;
+		pthread_mutex_unlock(&r->feed->lock);
+		return n;
+	}
+	int fd = metrics_fd(r);
+	return fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink ? (uint64_t)st.st_size : 0;
+}
+
+static size_t metrics_read(PageRun *r, uint64_t at, char *text, size_t size)
+{
+	if (!r->feed) {
+		ssize_t n = metrics_fd(r) >= 0 ? pread(r->fd, text, size, (off_t)at) : 0;
+		return n > 0 ? (size_t)n : 0;
+	}
+	pthread_mutex_lock(&r->feed->lock);
+	size_t n = at < r->feed->len ? r->feed->len - at : 0;
+	n = n < size ? n : size;
+	if (n)
+		memcpy(text, r->feed->text + at, n);
+	pthread_mutex_unlock(&r->feed->lock);
+	return n;
+}
+
+void feed_line(Feed *f, const char *line, size_t len)
+{
+	pthread_mutex_lock(&f->lock);
+	if (f->len + len > f->cap) {
+		size_t cap = 2 * (f->len + len) + 4096;
+		char *longer = realloc(f->text, cap);
+		if (longer) {
+			f->text = longer;
+			f->cap = cap;
+		}
+	}
+	if (f->len + len <= f->cap) {
+		memcpy(f->text + f->len, line, len);
+		f->len += len;
+	}
+	pthread_mutex_unlock(&f->lock);
+}
+
+/* Every step-th line, and the last; the first line is the position after them. */
+static void metrics_write(PageRun *r, FILE *f, uint64_t size, uint64_t step)
+{
+	char *text = malloc(LONGEST_LINE);
+	uint64_t at = 0, line = 0;
+	for (size_t n; text && at < size && (n = metrics_read(r, at, text, LONGEST_LINE)) > 0;) {
+		char *end = memchr(text, '\n', n), *from = text;
+		if (!end && n == LONGEST_LINE)
+			at += n; /* no line of ours is as long */
+		else if (!end)
+			break;
+		for (; end; from = end + 1, end = memchr(from, '\n', n - (size_t)(from - text))) {
+			size_t len = (size_t)(end + 1 - from);
+			at += len;
+			bool last = at >= size;
+			if (line++ % step == 0 || last)
+				fwrite(from, 1, len, f);
+		}
+	}
+	free(text);
+}
+
+static uint64_t metrics_lines(PageRun *r, uint64_t size)
+{
+	char text[4096];
+	uint64_t lines = 0;
+	for (uint64_t at = 0; at < size;) {
+		size_t n = metrics_read(r, at, text, sizeof text);
+		for (size_t i = 0; i < n; i++)
+			lines += text[i] == '\n';
+		at += n;
+		if (!n)
+			break;
+	}
+	return lines;
+}
+
+void metrics_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
+{
+	PageRun *r = query_run(p, q, a);
+	if (!r)
+		return;
+	uint64_t size = metrics_size(r), lines = metrics_lines(r, size);
+	*a = (ViewAnswer){ .status = 200, .type = "application/jsonl" };
+	FILE *f = open_memstream(&a->body, &a->len);
+	if (!f)
+		return;
+	fprintf(f, "%llu\n", (unsigned long long)size);
+	metrics_write(r, f, size, lines / MOST_LINES + 1);
+	fclose(f);
+}
+
+/* ---- events -------------------------------------------------------------------------------------- */
+
+/* The process that holds a lock on metrics.jsonl trains it. */
+static void trainers_find(Page *p)
+{
+	FILE *f = fopen("/proc/locks", "re");
+	pid_t trainer[PAGE_RUNS] = { 0 };
+	struct stat st;
+	char line[200];
+	while (f && fgets(line, sizeof line, f)) {
+		unsigned major, minor;
+		unsigned long long inode;
+		int pid;
+		if (sscanf(line, "%*s FLOCK %*s WRITE %d %x:%x:%llu", &pid, &major, &minor, &inode) != 4)
+			continue;
+		for (uint32_t i = 0; i < p->runs; i++)
+			if (p->run[i].fd >= 0 && !fstat(p->run[i].fd, &st) && st.st_ino == inode &&
+			    (major(st.st_dev) == major || major == 0) && pid > 0)
+				trainer[i] = pid;
+	}
+	if (f)
+		fclose(f);
+	for (uint32_t i = 0; i < p->runs; i++) {
+		if (p->run[i].feed)
+			trainer[i] = p->run[i].feed->ended ? 0 : getpid();
+		if (trainer[i] != p->run[i].trainer) {
+			p->run[i].trainer = trainer[i];
+			p->list++;
+		}
+	}
+}
+
+bool page_changed(void *page)
+{
+	Page *p = page;
+	uint64_t list = p->list;
+	bool changed = false;
+	if (p->looked++ % SCAN_EVERY == 0)
+		page_scan(p);
+	pthread_mutex_lock(&p->lock);
+	if (p->looked % 5 == 1)
+		trainers_find(p);
+	for (uint32_t i = 0; i < p->runs; i++) {
+		uint64_t size = metrics_size(&p->run[i]);
+		changed = changed || size != p->run[i].size;
+		p->run[i].size = size;
+	}
+	changed = changed || p->list != list;
+	pthread_mutex_unlock(&p->lock);
+	return changed;
+}
+
+/* "id: 10,20\n" of all runs. */
+static size_t id_print(const Page *p, const uint64_t *position, char *text, size_t size)
+{
+	size_t n = (size_t)snprintf(text, size, "id: ");
+	for (uint32_t i = 0; i < p->runs && n < size; i++)
+		n += (size_t)snprintf(text + n, size - n, "%s%llu", i ? "," : "", (unsigned long long)position[i]);
+	if (n < size)
+		n += (size_t)snprintf(text + n, size - n, "\n");
+	return n;
+}
+
+/* Lines of a run that have not been sent. */
+static size_t run_events(Page *p, uint32_t i, uint64_t *position, char *text, size_t size)
+{
+	enum { HEAD = 1600 }; /* id and names of an event */
+	PageRun *r = &p->run[i];
+	size_t out = 0;
+	char *lines = malloc(LONGEST_LINE);
+	if (position[i] > metrics_size(r)) /* it was cut where a checkpoint stands */
+		position[i] = 0;
+	size_t n = lines ? metrics_read(r, position[i], lines, LONGEST_LINE) : 0;
+	if (n == LONGEST_LINE && !memchr(lines, '\n', n))
+		position[i] += n;
+	char *from = lines, *end;
+	while (n && (end = memchr(from, '\n', n - (size_t)(from - lines)))) {
+		size_t len = (size_t)(end - from);
+		if (size - out < HEAD + len)
+			break;
+		position[i] += len + 1;
+		out += id_print(p, position, text + out, size - out);
+		out += (size_t)snprintf(text + out, size - out, "event: line\ndata: %u %.*s\n\n", i, (int)len, from);
+		from = end + 1;
+	}
+	free(lines);
+	return out;
+}
+
+static size_t list_event(Page *p, uint64_t *position, char *text, size_t size)
+{
+	if (position[LIST] == p->list + 1)
+		return 0;
+	position[LIST] = p->list + 1;
+	size_t n = (size_t)snprintf(text, size, "event: runs\ndata: [");
+	for (uint32_t i = 0; i < p->runs && n < size; i++)
+		n += (size_t)snprintf(text + n, size - n, "%s%d", i ? "," : "", p->run[i].trainer != 0);
+	if (n < size)
+		n += (size_t)snprintf(text + n, size - n, "]\n\n");
+	return n < size ? n : 0;
+}
+
+size_t page_events(void *page, uint64_t position[VIEW_RUNS], char *text, size_t size)
+{
+	Page *p = page;
+	pthread_mutex_lock(&p->lock);
+	size_t n = list_event(p, position, text, size);
+	for (uint32_t i = 0; i < p->runs; i++)
+		n += run_events(p, i, position, text + n, size - n);
+	pthread_mutex_unlock(&p->lock);
+	return n;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------- */
+
+void about_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
+{
+	FILE *f;
+	Json j = answer_begin(a, &f);
+	(void)q;
+	if (!f)
+		return;
+	json_text(&j, "version", mp_version());
+	json_bool(&j, "control", p->control);
+	json_bool(&j, "trains", p->trains);
+	json_count(&j, "runs", p->runs);
+	answer_end(&j, a);
+}
+
+/* args.json of a run: checked to be JSON, compact; NULL: there is none. */
+static char *args_read_json(const PageRun *r)
+{
+	char *path = r->folder && !r->feed ? path_of(r->folder, "args.json") : NULL, *text = NULL;
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW) : -1;
+	free(path);
+	struct stat st;
+	json_t *args = r->feed && r->feed->args ? json_loads(r->feed->args, 0, NULL) : NULL;
+	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size <= LARGEST_ARGS)
+		args = json_loadfd(fd, 0, NULL);
+	if (fd >= 0)
+		close(fd);
+	if (args)
+		text = json_dumps(args, JSON_COMPACT);
+	json_decref(args);
+	return text;
+}
+
+void runs_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
+{
+	FILE *f;
+	(void)q;
+	page_scan(p);
+	pthread_mutex_lock(&p->lock);
+	for (uint32_t i = 0; i < p->runs; i++)
+		metrics_fd(&p->run[i]);
+	trainers_find(p);
+	Json j = answer_begin(a, &f);
+	json_open(&j, "runs", '[');
+	for (uint32_t i = 0; i < p->runs; i++) {
+		PageRun *r = &p->run[i];
+		char *args = args_read_json(r);
+		json_open(&j, NULL, '{');
+		json_text(&j, "name", r->name);
+		json_bool(&j, "live", r->trainer != 0);
+		json_bool(&j, "curve", r->feed || r->fd >= 0);
+		json_bool(&j, "model", r->model || (r->folder && holds(r->folder, "last.safetensors")));
+		if (args) {
+			fputs(", \"args\": ", f);
+			fputs(args, f);
+		}
+		json_close(&j, '}');
+		free(args);
+	}
+	json_close(&j, ']');
+	pthread_mutex_unlock(&p->lock);
+	answer_end(&j, a);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* train --view: the page of the run that this process trains.
+ *
+ * Must hold: the trainer copies a line of metrics at each report and never waits for a browser. Norms of the weights
+ * are computed at most once a second. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "page.h"
+
+enum { MOST_LINKS = 1 << 20 }; /* of a network whose norms are computed */
+
+struct Viewer {
+	Page page;
+	Feed feed;
+	Host *host;
+	double *w, *before; /* weights now, and when last looked at */
+	uint64_t links, updates;
+	double looked;
+};
+
+static void viewer_free(Viewer *w)
+{
+	page_close(&w->page);
+	free(w->feed.text);
+	free(w->feed.args);
+	free(w->w);
+	free(w->before);
+	free(w);
+}
+
+static char *args_text_of(const RunDir *d)
+{
+	TextFile f;
+	if (!text_begin(&f))
+		return NULL;
+	rundir_args(d, f.f);
+	fclose(f.f);
+	return f.text;
+}
+
+int viewer_start(Viewer **viewer, const RunDir *dir, Session *s, const char *data, const char *test)
+{
+	Args *a = dir->args;
+	int rc = EXIT_DONE;
+	if (!args_flag(a, "view"))
+		return EXIT_DONE;
+	Viewer *w = calloc(1, sizeof *w);
+	char *name = strdup(dir->path ? dir->path : a->operand[0]);
+	RunDir named = *dir;
+	named.session = s;
+	named.data = data;
+	named.test = test;
+	if (!w || !name) {
+		complain(NULL, "out of memory");
+		free(w);
+		free(name);
+		return EXIT_FAILED;
+	}
+	pthread_mutex_init(&w->page.lock, NULL);
+	pthread_mutex_init(&w->feed.lock, NULL);
+	w->feed.args = args_text_of(&named);
+	w->page.run[0] =
+		(PageRun){ .name = name, .folder = dir->path ? strdup(dir->path) : NULL, .feed = &w->feed, .fd = -1 };
+	w->page.runs = 1;
+	w->page.trains = true;
+	w->page.control = args_flag(a, "control");
+	w->links = mp_net_get_info(s->net)->connections;
+	if (w->links <= MOST_LINKS) {
+		w->w = calloc(w->links, sizeof *w->w);
+		w->before = calloc(w->links, sizeof *w->before);
+	}
+	signal(SIGPIPE, SIG_IGN);
+	w->host = host_start(&w->page, 0, &rc);
+	if (!w->host) {
+		viewer_free(w);
+		return rc;
+	}
+	show(stderr, "view: http://127.0.0.1:%u/#%s\n", host_port(w->host), host_token(w->host));
+	*viewer = w;
+	return EXIT_DONE;
+}
+
+/* Of the weights, and of their change per update since the last time. */
+static void norms_json(Viewer *w, Json *j, mp_run *run, const mp_report *r)
+{
+	double now = wall_clock(), norm = 0, step = 0;
+	if (!w->w || !w->before || (now - w->looked < 1 && !r->stopped_by))
+		return;
+	if (mp_run_get_weights(run, w->w, w->links) != MP_OK)
+		return;
+	for (uint64_t i = 0; i < w->links; i++) {
+		norm += w->w[i] * w->w[i];
+		step += (w->w[i] - w->before[i]) * (w->w[i] - w->before[i]);
+	}
+	json_number(j, "weight_norm", sqrt(norm));
+	if (w->updates && r->updates > w->updates)
+		json_number(j, "step_norm", sqrt(step) / (double)(r->updates - w->updates));
+	double *last = w->before;
+	w->before = w->w;
+	w->w = last;
+	w->updates = r->updates;
+	w->looked = now;
+}
+
+void viewer_report(Viewer *w, mp_run *run, const mp_report *r)
+{
+	TextFile f;
+	if (!w || !text_begin(&f))
+		return;
+	Json j = { .f = f.f };
+	json_open(&j, NULL, '{');
+	json_count(&j, "epoch", r->epoch);
+	json_report(&j, r);
+	norms_json(w, &j, run, r);
+	json_end(&j);
+	if (!fclose(f.f))
+		feed_line(&w->feed, f.text, f.len);
+	free(f.text);
+}
+
+void viewer_stop(Viewer *w)
+{
+	if (!w)
+		return;
+	host_stop(w->host);
+	viewer_free(w);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* The server of `microprop view`, from outside: what it refuses, and with which status. */
+#include <arpa/inet.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test.h"
+
+static struct {
+	pid_t pid;
+	unsigned port;
+	char token[33], cookie[100];
+} server;
+
+static int dial(void)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+		                      .sin_port = htons((uint16_t)server.port),
+		                      .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+	return fd;
+}
+
+/* The status of the answer, its text in `out`; 0: the connection was closed without one. */
+static int answer(int fd, char *out, size_t size)
+{
+	size_t n = 0;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	while (n < size - 1 && poll(&p, 1, 20000) == 1) {
+		ssize_t k = recv(fd, out + n, size - 1 - n, 0);
+		if (k <= 0)
+			break;
+		n += (size_t)k;
+		out[n] = '\0';
+		char *body = strstr(out, "\r\n\r\n"), *length = strstr(out, "Content-Length: ");
+		if (body && length && n >= (size_t)(body + 4 - out) + strtoul(length + 16, NULL, 10))
+			break;
+	}
+	out[n] = '\0';
+	return !strncmp(out, "HTTP/1.1 ", 9) ? atoi(out + 9) : 0;
+}
+
+/* Headers end with \r\n each; NULL body: a GET. */
+static int ask(const char *method, const char *path, const char *headers, const char *body, char *out, size_t size)
+{
+	static char request[20000];
+	int fd = dial();
+	int n = snprintf(request, sizeof request, "%s %s HTTP/1.1\r\n%s", method, path, headers);
+	if (!strstr(headers, "Host:"))
+		n += snprintf(request + n, sizeof request - (size_t)n, "Host: 127.0.0.1:%u\r\n", server.port);
+	if (body)
+		n += snprintf(request + n, sizeof request - (size_t)n, "Content-Length: %zu\r\n", strlen(body));
+	n += snprintf(request + n, sizeof request - (size_t)n, "\r\n%s", body ? body : "");
+	assert_int_equal(send(fd, request, (size_t)n, MSG_NOSIGNAL), n);
+	int status = answer(fd, out, size);
+	close(fd);
+	return status;
+}
+
+static int status_of(const char *method, const char *path, const char *headers, const char *body)
+{
+	static char out[100000];
+	return ask(method, path, headers, body, out, sizeof out);
+}
+
+static const char *post_headers(const char *cookie)
+{
+	static char text[300];
+	snprintf(text, sizeof text, "Origin: http://127.0.0.1:%u\r\nContent-Type: application/json\r\n%s", server.port,
+	         cookie);
+	return text;
+}
+
+static int setup(void **state)
+{
+	static char out[4000];
+	char line[400] = "", body[80];
+	const char *program = getenv("MICROPROP"), *build = getenv("BUILD_DIR");
+	int ends[2];
+	(void)state;
+	snprintf(line, sizeof line, "%s/microprop-view.so", build ? build : ".");
+	if (!program || access(line, R_OK))
+		exit(77);
+	assert_int_equal(pipe(ends), 0);
+	server.pid = fork();
+	if (!server.pid) {
+		dup2(ends[1], STDOUT_FILENO);
+		execl(program, program, "view", "--json", (char *)NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	FILE *f = fdopen(ends[0], "r");
+	assert_non_null(fgets(line, sizeof line, f));
+	assert_int_equal(
+		sscanf(strstr(line, "\"port\""), "\"port\": %u, \"token\": \"%32[0-9a-f]", &server.port, server.token), 2);
+	fclose(f);
+	snprintf(body, sizeof body, "{\"token\": \"%s\"}", server.token);
+	assert_int_equal(ask("POST", "/api/session", post_headers(""), body, out, sizeof out), 200);
+	char *cookie = strstr(out, "Set-Cookie: ");
+	assert_non_null(cookie);
+	assert_non_null(strstr(cookie, "; HttpOnly; SameSite=Strict; Path=/\r\n"));
+	snprintf(server.cookie, sizeof server.cookie, "Cookie: %.*s\r\n", (int)strcspn(cookie + 12, ";"), cookie + 12);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	int status = 0;
+	(void)state;
+	kill(server.pid, SIGTERM);
+	waitpid(server.pid, &status, 0);
+	return !(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM);
+}
+
+static void test_page(void **state)
+{
+	static char out[300000];
+	static const char *const headers[] = { "default-src 'none'; script-src 'self'",
+		                                   "nosniff",
+		                                   "no-referrer",
+		                                   "Cross-Origin-Opener-Policy: same-origin",
+		                                   "Cross-Origin-Resource-Policy: same-origin",
+		                                   "ETag: \"" };
+	(void)state;
+	assert_int_equal(ask("GET", "/", "", NULL, out, sizeof out), 200);
+	for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
+		assert_non_null(strstr(out, headers[i]));
+	char known[100];
+	snprintf(known, sizeof known, "If-None-Match: %.34s\r\n", strstr(out, "ETag: ") + 6);
+	assert_int_equal(status_of("GET", "/", known, NULL), 304);
+	assert_int_equal(ask("GET", "/api/about", server.cookie, NULL, out, sizeof out), 200);
+	assert_non_null(strstr(out, "Cache-Control: no-store"));
+}
+
+static void test_host(void **state)
+{
+	char ours[60];
+	(void)state;
+	snprintf(ours, sizeof ours, "Host: localhost:%u\r\n", server.port);
+	assert_int_equal(status_of("GET", "/", ours, NULL), 200);
+	assert_int_equal(status_of("GET", "/", "Host: evil.example\r\n", NULL), 421);
+	assert_int_equal(status_of("GET", "/", "Host: 127.0.0.1\r\n", NULL), 421);
+	assert_int_equal(status_of("GET", "/api/runs", "Host: evil.example\r\n", NULL), 421);
+}
+
+static void test_token(void **state)
+{
+	char wrong[100];
+	(void)state;
+	assert_int_equal(status_of("GET", "/api/runs", server.cookie, NULL), 200);
+	assert_int_equal(status_of("GET", "/api/runs", "", NULL), 401);
+	assert_int_equal(status_of("GET", "/api/events", "", NULL), 401);
+	snprintf(wrong, sizeof wrong, "%s", server.cookie);
+	wrong[strlen(wrong) - 3] ^= 1;
+	assert_int_equal(status_of("GET", "/api/runs", wrong, NULL), 401);
+	snprintf(wrong, sizeof wrong, "Cookie: microprop-%u=%s\r\n", server.port, server.token);
+	assert_int_equal(status_of("GET", "/api/runs", wrong, NULL), 401);
+	assert_int_equal(status_of("POST", "/api/session", post_headers(""), "{\"token\": \"0\"}"), 401);
+	assert_int_equal(status_of("POST", "/api/session", post_headers(""), "{}"), 401);
+	int many = 0;
+	for (int i = 0; i < 40 && many != 429; i++)
+		many = status_of("POST", "/api/session", post_headers(""), "{\"token\": \"0123\"}");
+	assert_true(many == 429 || many == 401);
+}
+
+static void test_origin(void **state)
+{
+	static const char body[] = "{\"run\": 0, \"action\": \"stop\"}";
+	char headers[300];
+	(void)state;
+	assert_int_equal(status_of("POST", "/api/control", post_headers(server.cookie), body), 403); /* no --control */
+	snprintf(headers, sizeof headers, "Content-Type: application/json\r\n%s", server.cookie);
+	assert_int_equal(status_of("POST", "/api/control", headers, body), 403);
+	snprintf(headers, sizeof headers, "Origin: http://evil.example\r\nContent-Type: application/json\r\n%s",
+	         server.cookie);
+	assert_int_equal(status_of("POST", "/api/control", headers, body), 403);
+	snprintf(headers, sizeof headers, "Origin: http://127.0.0.1:%u\r\nContent-Type: text/plain\r\n%s", server.port,
+	         server.cookie);
+	assert_int_equal(status_of("POST", "/api/control", headers, body), 415);
+	snprintf(headers, sizeof headers, "Sec-Fetch-Site: cross-site\r\n%s", server.cookie);
+	assert_int_equal(status_of("GET", "/api/runs", headers, NULL), 403);
+}
+
+static void test_paths(void **state)
+{
+	static const char *const bad[] = { "/../../etc/passwd",      "/%2e%2e/%2e%2e/etc/passwd",
+		                               "/page/../../etc/passwd", "//etc/passwd",
+		                               "/api/../etc/passwd",     "/api/metrics?run=../../x",
+		                               "/api/metrics?run=-1",    "/api/nothing",
+		                               "/index.html%00.js" };
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_int_equal(status_of("GET", bad[i], server.cookie, NULL), 404);
+	assert_int_equal(status_of("DELETE", "/", server.cookie, NULL), 405);
+	assert_int_equal(status_of("POST", "/", post_headers(server.cookie), "{}"), 405);
+}
+
+static void test_large(void **state)
+{
+	static char body[9001], out[2000];
+	(void)state;
+	memset(body, ' ', sizeof body - 1);
+	assert_int_equal(status_of("POST", "/api/session", post_headers(""), body), 413);
+	char *header = malloc(1 << 20);
+	assert_non_null(header);
+	memset(header, 'x', 1 << 20);
+	int n = snprintf(header, 100, "GET / HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nX: ", server.port);
+	header[n] = 'x';
+	int fd = dial();
+	size_t sent = 0;
+	for (ssize_t k; sent < 1 << 20 && (k = send(fd, header + sent, (1 << 20) - sent, MSG_NOSIGNAL)) > 0;)
+		sent += (size_t)k;
+	int status = answer(fd, out, sizeof out); /* 0: reset before it was read */
+	assert_true(status == 431 || status == 0);
+	close(fd);
+	free(header);
+	snprintf(body, sizeof body, "X: ");
+	memset(body + 3, 'y', 8200);
+	memcpy(body + 8203, "\r\n", 3);
+	assert_int_equal(status_of("GET", "/", body, NULL), 431);
+	assert_int_equal(status_of("GET", "/", "", NULL), 200);
+}
+
+/* All are connected at the same time. */
+static void clients(int count, int first)
+{
+	static char out[4000];
+	int *fd = calloc((size_t)count, sizeof *fd), served = 0, refused = 0;
+	char request[300];
+	assert_non_null(fd);
+	int n = snprintf(request, sizeof request, "GET /api/about HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n%s\r\n", server.port,
+	                 server.cookie);
+	for (int i = 0; i < count; i++) {
+		fd[i] = dial();
+		assert_int_equal(send(fd[i], request, (size_t)n, MSG_NOSIGNAL), n);
+		int status = i < first ? answer(fd[i], out, sizeof out) : 0; /* it stays open */
+		served += status == 200;
+	}
+	for (int i = first; i < count; i++) {
+		int status = answer(fd[i], out, sizeof out);
+		served += status == 200;
+		refused += status == 503;
+	}
+	for (int i = 0; i < count; i++)
+		close(fd[i]);
+	free(fd);
+	assert_int_equal(served + refused, count);
+	if (count <= 200)
+		assert_int_equal(served, count);
+	else
+		assert_true(refused > 0);
+}
+
+static void test_clients(void **state)
+{
+	(void)state;
+	clients(200, 200);
+	sleep(1); /* the server sees that they are gone */
+	clients(300, 256);
+	sleep(1);
+	assert_int_equal(status_of("GET", "/", "", NULL), 200);
+}
+
+/* A byte now and then: the whole request has ten seconds. */
+static void test_slow(void **state)
+{
+	char c;
+	(void)state;
+	int fd = dial(), bytes = 0;
+	assert_int_equal(send(fd, "GET / HTTP/1.1\r\nX: ", 19, MSG_NOSIGNAL), 19);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	while (bytes < 60 && poll(&p, 1, 500) == 0 && send(fd, "x", 1, MSG_NOSIGNAL) == 1)
+		bytes++;
+	assert_true(bytes >= 15 && bytes < 60);
+	assert_true(recv(fd, &c, 1, 0) <= 0 || c == 'H');
+	close(fd);
+	assert_int_equal(status_of("GET", "/", "", NULL), 200);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_page),    cmocka_unit_test(test_host),  cmocka_unit_test(test_token),
+		cmocka_unit_test(test_origin),  cmocka_unit_test(test_paths), cmocka_unit_test(test_large),
+		cmocka_unit_test(test_clients), cmocka_unit_test(test_slow),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
