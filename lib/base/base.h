@@ -248,6 +248,7 @@ void hash_hex(const struct XXH3_state_s *hash, char out[33]); /* XXH3-128 so far
 /* Adds n weights, as float or, f64, as double. */
 void hash_weights(struct XXH3_state_s *hash, const double *w, uint64_t n, bool f64);
 void weights_fingerprint(const double *w, uint64_t n, bool f64, char out[33]);
+void floats_fingerprint(const float *w, uint64_t n, char out[33]); /* the same of weights that are floats */
 
 /* ---- json.c: JSON out --------------------------------------------------------------------------- */
 

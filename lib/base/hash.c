@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* XXH3-128 as text: fingerprints of networks and of weights. */
-#include <stdio.h>
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
 #include "base.h"
 
-void hash_hex(const struct XXH3_state_s *hash, char out[33])
+static void hex(XXH128_hash_t hash, char out[33])
 {
+	static const char digits[] = "0123456789abcdef";
 	XXH128_canonical_t bytes;
-	XXH128_canonicalFromHash(&bytes, XXH3_128bits_digest(hash));
-	for (size_t i = 0; i < sizeof bytes.digest; i++)
-		snprintf(out + 2 * i, 3, "%02x", bytes.digest[i]);
+	XXH128_canonicalFromHash(&bytes, hash);
+	for (size_t i = 0; i < sizeof bytes.digest; i++) {
+		out[2 * i] = digits[bytes.digest[i] >> 4];
+		out[2 * i + 1] = digits[bytes.digest[i] & 15];
+	}
+	out[2 * sizeof bytes.digest] = 0;
 }
+
+void hash_hex(const struct XXH3_state_s *hash, char out[33]) { hex(XXH3_128bits_digest(hash), out); }
+
+void floats_fingerprint(const float *w, uint64_t n, char out[33]) { hex(XXH3_128bits(w, n * sizeof *w), out); }
 
 void hash_weights(XXH3_state_t *state, const double *w, uint64_t n, bool f64)
 {

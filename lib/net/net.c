@@ -399,13 +399,20 @@ static double init_range(const Block *b, uint64_t n)
 	return (float)sqrt(6 / in);
 }
 
-static double drawn_weight(const Net *net, uint64_t seed, Unit u, uint64_t l)
+void net_weight_range(const Net *net, Unit u, uint64_t l, double *low, double *width)
 {
 	uint64_t row = net->row[u], fan_in = net->row[u + 1] - row - (net_source(net, u, row) == 0);
 	const Block *b = net_block(net, u, l);
 	double r = b->init == INIT_RANGE ? 0 : init_range(b, fan_in);
-	double low = b->init == INIT_RANGE ? b->low : -r, high = b->init == INIT_RANGE ? b->high : r;
-	return (float)(low + (high - low) * random_unit(seed, STREAM_WEIGHTS, l));
+	*low = b->init == INIT_RANGE ? b->low : -r;
+	*width = (b->init == INIT_RANGE ? b->high : r) - *low;
+}
+
+static double drawn_weight(const Net *net, uint64_t seed, Unit u, uint64_t l)
+{
+	double low, width;
+	net_weight_range(net, u, l, &low, &width);
+	return (float)(low + width * random_unit(seed, STREAM_WEIGHTS, l));
 }
 
 /* A tied link has the weight of the one that it is tied to. */

@@ -262,6 +262,8 @@ enum { CHUNK_LINKS = 1 << 15 };
 uint64_t net_chunk(const Net *net, uint64_t first, uint64_t count);
 /* initial weights, float values, canonical order */
 void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, double *w);
+/* Initial weights of link l into unit u are (float)(low + width * random_unit(seed, STREAM_WEIGHTS, l)). */
+void net_weight_range(const Net *net, Unit u, uint64_t l, double *low, double *width);
 /* Fails if there is none; option: named in the message, or NULL. */
 const Group *net_group_named(Ctx *cx, const Net *net, const char *option, Text name);
 Group *net_group(const Net *net, Unit u); /* of unit u; NULL for the true unit */

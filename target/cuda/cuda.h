@@ -60,7 +60,9 @@ typedef struct GpuKernel {
 	uint32_t threads, shared;
 } GpuKernel;
 void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k);
-void gpu_launch(Gpu *m, const GpuKernel *k, const Job *job, uint32_t blocks); /* job: of the host */
+void gpu_launch(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks); /* job: of the host */
+void *gpu_host_memory(DeviceMemory *owner,
+                      uint64_t bytes); /* of the host, which copies are fast to; freed with owner */
 
 Driver *driver_open(Gpu *m); /* fills name, blocks, threads, memory; fails with one sentence */
 void *driver_alloc(Driver *d, Arena *owner, uint64_t bytes); /* freed with the arena */
@@ -70,7 +72,8 @@ void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes
 void driver_run(Driver *d, const Job *job, uint32_t blocks);
 void driver_load(const Driver *d, const char *text, GpuKernel *k);
 void driver_unload(const Driver *d, GpuKernel *k);
-void driver_launch(const Driver *d, const GpuKernel *k, const Job *job, uint32_t blocks);
+void driver_launch(const Driver *d, const GpuKernel *k, const void *job, uint32_t blocks);
+void *driver_host_memory(const Driver *d, Arena *owner, uint64_t bytes); /* NULL: there is none */
 
 /* ---- failure.c ---- */
 
@@ -205,7 +208,8 @@ void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks
 
 Cuda *cuda_of(Program *p);
 extern const RankHooks cuda_ranks;
-extern const GuardHooks cuda_guard; /* guard.c */
+extern const GuardHooks cuda_guard;      /* guard.c */
+extern const RestartHooks cuda_restarts; /* restarts.c */
 
 /* ---- predict.c ---- */
 
@@ -215,5 +219,7 @@ void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p);
 
 /* NULL: the kernel that was built in has to do it. Sets what the job needs for it. */
 const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j);
+/* MICROPROP_CUDA_DUMP: a file that the text is written to, or why there is none. */
+void text_dump(Cuda *c, const Buf *text, const char *why);
 
 #endif

@@ -51,6 +51,8 @@ typedef struct Calls {
 	int (*to_device)(DeviceAddress, const void *, size_t);
 	int (*to_host)(void *, DeviceAddress, size_t);
 	int (*set)(DeviceAddress, unsigned char, size_t);
+	int (*alloc_host)(void **, size_t);
+	int (*drop_host)(void *);
 	int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
 	int (*wait)(void);
 	int (*error)(int, const char **);
@@ -79,6 +81,8 @@ static const struct {
 	{ "cuMemcpyHtoD_v2", offsetof(Calls, to_device) },
 	{ "cuMemcpyDtoH_v2", offsetof(Calls, to_host) },
 	{ "cuMemsetD8_v2", offsetof(Calls, set) },
+	{ "cuMemAllocHost_v2", offsetof(Calls, alloc_host) },
+	{ "cuMemFreeHost", offsetof(Calls, drop_host) },
 	{ "cuLaunchCooperativeKernel", offsetof(Calls, launch) },
 	{ "cuCtxSynchronize", offsetof(Calls, wait) },
 	{ "cuGetErrorString", offsetof(Calls, error) },
@@ -232,6 +236,31 @@ void driver_free(void *block)
 	b->driver->call.drop(b->at);
 }
 
+typedef struct HostBlock {
+	const Driver *driver;
+	void *at;
+} HostBlock;
+
+static void host_free(void *block)
+{
+	const HostBlock *b = block;
+
+	b->driver->call.current(b->driver->context);
+	b->driver->call.drop_host(b->at);
+}
+
+void *driver_host_memory(const Driver *d, Arena *owner, uint64_t bytes)
+{
+	HostBlock *b = NEW(owner, 1, HostBlock);
+
+	d->call.current(d->context);
+	if (d->call.alloc_host(&b->at, bytes))
+		return NULL;
+	b->driver = d;
+	arena_defer(owner, host_free, b);
+	return b->at;
+}
+
 void driver_upload(const Driver *d, void *to, const void *from, uint64_t bytes)
 {
 	d->call.current(d->context);
@@ -274,7 +303,7 @@ void driver_unload(const Driver *d, GpuKernel *k)
 	d->call.unload(k->module);
 }
 
-void driver_launch(const Driver *d, const GpuKernel *k, const Job *job, uint32_t blocks)
+void driver_launch(const Driver *d, const GpuKernel *k, const void *job, uint32_t blocks)
 {
 	void *argument[] = { (void *)job };
 

@@ -43,8 +43,7 @@ static Made made_for(const Cuda *c, const Work *w)
 	return m;
 }
 
-/* MICROPROP_CUDA_DUMP: a file that the text is written to, or why there is none. */
-static void dump(Cuda *c, const Buf *text, const char *why)
+void text_dump(Cuda *c, const Buf *text, const char *why)
 {
 	const char *name = getenv("MICROPROP_CUDA_DUMP");
 
@@ -101,7 +100,7 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		g->why = kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange);
 		g->tiled = !g->why;
 	}
-	dump(c, &text, g->why);
+	text_dump(c, &text, g->why);
 	if (g->why)
 		return;
 	g->kernel.threads = s.threads;

@@ -153,6 +153,13 @@ void gpu_download(Gpu *m, void *to, const void *from, uint64_t bytes)
 		emulated_copy(m, to, from, bytes, "copy from the device");
 }
 
+void *gpu_host_memory(DeviceMemory *owner, uint64_t bytes)
+{
+	void *at = owner->gpu->driver ? driver_host_memory(owner->gpu->driver, &owner->arena, bytes) : NULL;
+
+	return at ? at : arena_alloc_raw(&owner->arena, bytes + 1, 1);
+}
+
 void gpu_run(Gpu *m, const Job *job, uint32_t blocks)
 {
 	Arena stacks = { .cx = m->cx };
@@ -198,7 +205,7 @@ void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k)
 	arena_defer(&owner->arena, unload, l);
 }
 
-void gpu_launch(Gpu *m, const GpuKernel *k, const Job *job, uint32_t blocks)
+void gpu_launch(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks)
 {
 	if (m->driver) {
 		driver_launch(m->driver, k, job, blocks);

@@ -309,6 +309,7 @@ const Target target_cuda = {
 	.watch = &cuda_watches,
 	.ranks = &cuda_ranks,
 	.guard = &cuda_guard,
+	.restarts = &cuda_restarts,
 	.get = cuda_get,
 	.set = cuda_set,
 	.gradient = cuda_gradient,

@@ -16,6 +16,16 @@ $MICROPROP train encoder-8-3-8.topo --resume rest.safetensors --epochs 30 --targ
 $MICROPROP train letters.topo --target cuda --precision bf16
 $MICROPROP show encoder-8-3-8.topo --stage program --target cuda | head -4
 
+# Many seeds: a thread of the GPU for each; what it does not cover, target cpu trains.
+cp $SOURCE_DIR/examples/xor.topo $SOURCE_DIR/examples/encoder-10-5-10.topo .
+seeds() { sed -E 's/.*"results": //'; }
+for args in "xor.topo --epochs 150 --restarts 40" "encoder-10-5-10.topo --epochs 12 --restarts 9 --rule rprop" "encoder-8-3-8.topo --epochs 20 --restarts 7 --rate 1e6" \
+	"encoder-8-3-8.topo --epochs 15 --restarts 5 --error cross-entropy --until right:0.5" "encoder-8-3-8.topo --epochs 3 --restarts 3 --batch 3"; do
+	$MICROPROP train $args --json | seeds >cpu.json
+	$MICROPROP train $args --json --target cuda | seeds >cuda.json
+	cmp cpu.json cuda.json && grep -o '"seed"' cuda.json | wc -l
+done
+
 # Inside: activations at a tick, damaged networks.
 $MICROPROP train example:triangle --epochs 5 --save t.safetensors --json >/dev/null
 for target in cpu cuda; do

@@ -123,7 +123,7 @@ typedef struct WeightRegion {
 	uint32_t row, rows, at; /* at: bytes in shared memory */
 	bool padded;            /* a row of -0 follows, which index lists are filled up with */
 } WeightRegion;
-enum { MOST_REGIONS = 64 };
+enum { WEIGHT_REGIONS = 64 };
 
 /* A column of four floats of a row buffer, which other blocks read: rows of 16 bytes. */
 typedef struct Exchanged {
@@ -162,7 +162,7 @@ typedef struct Kernel {
 	uint32_t row_space;  /* rows in shared memory: some more */
 	uint32_t row;        /* bytes */
 	uint16_t *map[BUFS]; /* [column blocks] block in a row; NO_BLOCK: not there */
-	WeightRegion region[MOST_REGIONS];
+	WeightRegion region[WEIGHT_REGIONS];
 	uint32_t regions;
 	uint32_t list_row; /* bytes of an index list: 16-bit numbers */
 	uint32_t csc_pad;  /* row that lists by input are filled up with */
@@ -250,6 +250,9 @@ struct RuleNumbers {
 	Reg rate;           /* G */
 };
 void rule_numbers(Kernel *k, RuleNumbers *n);
+/* The operations on values in registers. variable: 0 the gradient, 1 the weight, 2 and so on its state; what the
+ * formula stores replaces them. */
+void formula_values(Emit *e, const Formula *f, const RuleNumbers *n, Reg rate, Reg variable[2 + MAX_STATE]);
 /* A place of panel p: row and col are its own, e = row * p->row + col. */
 void rule_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg g);
 /* Rows row .. row + rows - 1 of a matrix, all in one quad of columns. */
@@ -271,9 +274,62 @@ void ones_store(Kernel *k);
 
 /* ---- train.c: the kernel -------------------------------------------------------------------------- */
 
+/* The text of a kernel: declarations around instructions. param: bytes of its parameter */
+void kernel_wrap(const Emit *e, Buf *out, size_t param, uint32_t threads);
 void spent(Kernel *k, uint32_t on); /* cycles of thread 0 since the last call: SPENT_ kinds, then steps */
 enum { TALLY_WARP = 32 };           /* the last threads of a block, while others compute the gradient */
 /* NULL, or why not. shared: bytes of a block; exchange: of a team */
 const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *shared, uint64_t *exchange);
+
+/* ---- lanes.c: restarts of a tiny network --------------------------------------------------------------- */
+
+/* A unit that is computed; sources come before targets. */
+typedef struct LaneUnit {
+	uint32_t unit, part;
+	int fn;
+	int32_t output; /* its number, or -1 */
+	bool matched;   /* error and unit function match: output - target is the delta */
+} LaneUnit;
+
+typedef struct LaneSource {
+	Ctx *cx;
+	const struct Net *net;
+	const Formula *formula;
+	uint32_t states;
+	double param[P_COUNT],
+		start[MAX_STATE]; /* of the rule; start: of its state, to be multiplied by a block's factor */
+	const LaneUnit *unit;
+	uint32_t computed;
+	const uint32_t *input; /* [inputs] units */
+	const float *x, *y;    /* dense rows; all targets are known */
+	const uint32_t
+		*top; /* [cases] number of the first largest target; of a single one, whether it is above the middle */
+	uint64_t cases;
+	int error; /* ERR_SQUARED, or ERR_CROSS_ENTROPY of sigmoid units */
+	bool binary;
+	float offset, threshold, middle;
+	uint32_t least_right, least_within; /* cases that end a seed; UINT32_MAX: no number does */
+	double until_error;                 /* NaN: none */
+	uint32_t most_epochs;               /* 0: any number */
+	uint32_t threads;                   /* of a block */
+} LaneSource;
+
+/* What the host and this kernel exchange. */
+enum { LANES_MAKE, LANES_TRAIN };
+typedef struct LaneResult {
+	double error; /* of the last epoch, */
+	uint32_t epochs, right, within, unused;
+} LaneResult;
+typedef struct LaneJob {
+	uint32_t mode, count, stride, unused; /* count: of seeds */
+	uint64_t first;                       /* seed i is first + i * stride */
+	float *w;                             /* [count][links, filled up to quads] */
+	LaneResult *result;                   /* [count] */
+	uint32_t *next;                       /* seed that no thread has begun */
+	const double *range;                  /* [links, filled up][2] of initial weights: lowest, width */
+	const float *x, *y;
+	const uint32_t *top;
+} LaneJob;
+void lanes_text(const LaneSource *s, Arena *a, Buf *out);
 
 #endif

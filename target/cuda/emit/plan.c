@@ -154,7 +154,7 @@ uint32_t weight_at(const Kernel *k, const float *from)
 
 static bool add_region(Kernel *k, const float *from, uint32_t row, uint32_t rows, bool padded)
 {
-	if (k->regions == MOST_REGIONS || row % 4)
+	if (k->regions == WEIGHT_REGIONS || row % 4)
 		return false;
 	k->region[k->regions++] = (WeightRegion){ from, row, rows, 0, padded };
 	return true;

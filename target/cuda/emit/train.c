@@ -596,6 +596,17 @@ static void declare_registers(const Emit *e, Buf *out)
 			buf_printf(out, "\t.reg .%s<%u>;\n", types[i], e->used[i]);
 }
 
+void kernel_wrap(const Emit *e, Buf *out, size_t param, uint32_t threads)
+{
+	buf_printf(out,
+	           ".version 7.1\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8 memory[];\n"
+	           ".visible .entry microprop_train(.param .align 8 .b8 job[%zu])\n.maxntid %u, 1, 1\n.minnctapersm 1\n{\n",
+	           param, threads);
+	declare_registers(e, out);
+	buf_add(out, e->text.s, e->text.len);
+	buf_puts(out, "}\n");
+}
+
 const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *shared, uint64_t *exchange)
 {
 	Kernel *k = NEW(a, 1, Kernel);
@@ -614,13 +625,7 @@ const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *share
 	ins(e, "ret");
 	buf_printf(out, "// %u blocks of %u threads, %u bytes of shared memory%s\n", s->teams * s->team_blocks, s->threads,
 	           k->bytes, s->tiled ? ", tiles" : "");
-	buf_printf(out,
-	           ".version 7.1\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8 memory[];\n"
-	           ".visible .entry microprop_train(.param .align 8 .b8 job[%zu])\n.maxntid %u, 1, 1\n.minnctapersm 1\n{\n",
-	           sizeof(Job), s->threads);
-	declare_registers(e, out);
-	buf_add(out, e->text.s, e->text.len);
-	buf_puts(out, "}\n");
+	kernel_wrap(e, out, sizeof(Job), s->threads);
 	*shared = k->bytes;
 	*exchange = s->tiled ? 0 : exchange_bytes(k);
 	return NULL;

@@ -31,12 +31,8 @@ static Reg chosen(Emit *e, const char *test, Reg a, Reg b)
 	return op3(e, REG_F, "selp.f32", a, b, op2(e, REG_P, test, a, b));
 }
 
-/* The operations on values in registers. variable: 0 the gradient, 1 the weight, 2 and so on its state; what the
- * formula stores replaces them. */
-static void formula_values(Kernel *k, const RuleNumbers *n, Reg rate, Reg variable[2 + MAX_STATE])
+void formula_values(Emit *e, const Formula *f, const RuleNumbers *n, Reg rate, Reg variable[2 + MAX_STATE])
 {
-	Emit *e = k->e;
-	const Formula *f = k->s->formula;
 	Reg v[MAX_OPS];
 
 	for (uint32_t i = 0; i < f->ops; i++) {
@@ -89,7 +85,7 @@ static Reg formula_emit(Kernel *k, const RuleNumbers *n, const DevicePanel *p, R
 	for (uint32_t v = 1; v < COUNT(variable); v++)
 		if (loads >> v & 1)
 			variable[v] = load(e, REG_F, "ld.global.f32", at[v], 0);
-	formula_values(k, n, rate, variable);
+	formula_values(e, k->s->formula, n, rate, variable);
 	for (uint32_t v = 1; v < COUNT(variable); v++)
 		if (stores >> v & 1)
 			ins(e, "st.global.f32 [$], $", at[v], variable[v]);
@@ -210,7 +206,7 @@ void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t 
 			Reg variable[2 + MAX_STATE] = { q->g[h][i] };
 			for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
 				variable[v] = value[v][h][i];
-			formula_values(k, n, rate, variable);
+			formula_values(e, k->s->formula, n, rate, variable);
 			for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
 				value[v][h][i] = variable[v];
 			Reg none = op2(e, REG_F, "sub.rn.ftz.f32", variable[1], variable[1]);

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+/* Restarts of a tiny network, a seed for each thread. In: the network, its data as dense rows. Out: the text of a
+ * kernel with two modes: initial weights of all seeds; training.
+ *
+ * Weights, their changes and the state of the rule are registers; every link is an instruction or two. Where cases are
+ * few, their data is constant in the text: an input of 0 adds nothing, one of 1 needs no multiplication. A thread whose
+ * seed has ended takes the next one. Must hold: every sum has the order of target cpu. */
+#include <math.h>
+#include <string.h>
+
+#include "emit.h"
+#include "kern.h"
+#include "net.h"
+
+enum { SUM_LANES = 16, UNROLLED_WORK = 1024 }; /* UNROLLED_WORK: links times cases that are written out in full */
+
+typedef struct Lanes {
+	const LaneSource *s;
+	Emit *e;
+	Reg *w, *g, *state[MAX_STATE]; /* [links], filled up to quads */
+	Reg *act, *net, *delta;        /* [units] of the case at hand */
+	Reg *y;                        /* [outputs] */
+	Reg error, right, within, epoch, seed;
+	uint64_t *out_link; /* links by source, then by target: those of unit u from out[u] on */
+	uint32_t *out, *out_to;
+	bool constant; /* data is part of the text */
+} Lanes;
+
+static Reg param_d(Emit *e, size_t field)
+{
+	Reg d = reg(e, REG_D);
+
+	ins(e, "ld.param.u64 $, [job+#]", d, (uint32_t)field);
+	return d;
+}
+
+static Reg param_r(Emit *e, size_t field)
+{
+	Reg r = reg(e, REG_R);
+
+	ins(e, "ld.param.u32 $, [job+#]", r, (uint32_t)field);
+	return r;
+}
+
+static Reg move_f(Emit *e, float x) { return op1(e, REG_F, "mov.f32", imm_f(x)); }
+static bool is_constant(Reg r, float x) { return r.type == REG_FLOAT && r.n == imm_f(x).n; }
+
+/* ---- initial weights ---- */
+
+/* Philox 4x32-10 of counter (link, 0, stream, 0): the second word. */
+static Reg philox(Emit *e, Reg link, Reg key0, Reg key1)
+{
+	Reg c[4] = { link, imm(0), imm(STREAM_WEIGHTS), imm(0) };
+
+	for (uint32_t round = 0; round < 10; round++) {
+		for (int i = 0; i < 4; i++)
+			if (c[i].type == REG_INT)
+				c[i] = op1(e, REG_R, "mov.u32", c[i]);
+		Reg high_a = op2(e, REG_R, "mul.hi.u32", c[0], imm(0xD2511F53u));
+		Reg low_a = op2(e, REG_R, "mul.lo.u32", c[0], imm(0xD2511F53u));
+		Reg high_b = op2(e, REG_R, "mul.hi.u32", c[2], imm(0xCD9E8D57u));
+		Reg low_b = op2(e, REG_R, "mul.lo.u32", c[2], imm(0xCD9E8D57u));
+		Reg next0 = op2(e, REG_R, "xor.b32", op2(e, REG_R, "xor.b32", high_b, c[1]), key0);
+		Reg next2 = op2(e, REG_R, "xor.b32", op2(e, REG_R, "xor.b32", high_a, c[3]), key1);
+		c[0] = next0;
+		c[1] = low_b;
+		c[2] = next2;
+		c[3] = low_a;
+		key0 = add(e, key0, imm(0x9E3779B9u));
+		key1 = add(e, key1, imm(0xBB67AE85u));
+	}
+	return c[1];
+}
+
+static Reg seed_of(Emit *e, Reg number)
+{
+	Reg stride = param_r(e, offsetof(LaneJob, stride)), d = reg(e, REG_D);
+
+	ins(e, "mad.wide.u32 $, $, $, $", d, number, stride, param_d(e, offsetof(LaneJob, first)));
+	return d;
+}
+
+static uint32_t pitch(const LaneSource *s) { return (uint32_t)round_up(s->net->links, 4); }
+
+/* A thread makes every so manieth weight of all seeds. */
+static void weights_make(Emit *e, const LaneSource *s, Reg thread, Reg count, Reg threads)
+{
+	Reg all = mul(e, count, pitch(s)), i = reg(e, REG_R);
+	uint32_t top = label(e), done = label(e);
+
+	remark(e, "initial weights");
+	ins(e, "mov.u32 $, $", i, thread);
+	label_here(e, top);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", i, all), done);
+	Reg number = divide(e, i, pitch(s)), link = modulo(e, i, pitch(s), number), seed = seed_of(e, number);
+	Reg key0 = op1(e, REG_R, "cvt.u32.u64", seed);
+	Reg key1 = op1(e, REG_R, "cvt.u32.u64", op2(e, REG_D, "shr.u64", seed, imm(32)));
+	Reg bits = op2(e, REG_R, "shr.u32", philox(e, link, key0, key1), imm(8));
+	Reg unit = op2(e, REG_G, "mul.rn.f64", op1(e, REG_G, "cvt.rn.f64.u32", bits), literal(e, 1 / 16777216.0));
+	Reg range = place(e, param_d(e, offsetof(LaneJob, range)), link, 16);
+	Reg low = load(e, REG_G, "ld.global.nc.f64", range, 0), width = load(e, REG_G, "ld.global.nc.f64", range, 8);
+	Reg w = op2(e, REG_G, "add.rn.f64", low, op2(e, REG_G, "mul.rn.f64", width, unit));
+	ins(e, "st.global.f32 [$], $", place(e, param_d(e, offsetof(LaneJob, w)), i, 4),
+	    op1(e, REG_F, "cvt.rn.f32.f64", w));
+	ins(e, "add.u32 $, $, $", i, i, threads);
+	ins(e, "bra L#", top);
+	label_here(e, done);
+}
+
+/* ---- a case ---- */
+
+static Reg times_add(Emit *e, Reg x, Reg w, Reg sum)
+{
+	if (is_constant(x, 0))
+		return sum;
+	return is_constant(x, 1) ? op2(e, REG_F, "add.rn.ftz.f32", w, sum) : op3(e, REG_F, "fma.rn.ftz.f32", x, w, sum);
+}
+
+static void unit_forward(Lanes *k, const LaneUnit *u)
+{
+	const Net *net = k->s->net;
+	uint64_t l = net->row[u->unit], end = net->row[u->unit + 1];
+	Reg sum = imm_f(0);
+
+	if (l < end && net_source(net, u->unit, l) == 0)
+		sum = k->w[l++];
+	for (; l < end; l++)
+		sum = times_add(k->e, k->act[net_source(net, u->unit, l)], k->w[l], sum);
+	if (sum.type == REG_FLOAT)
+		sum = move_f(k->e, 0);
+	k->net[u->unit] = sum;
+	k->act[u->unit] = unit_value(k->e, (uint32_t)u->fn, sum);
+}
+
+static Reg lanes_join(Emit *e, Reg lane[SUM_LANES], uint32_t count)
+{
+	for (uint32_t n = SUM_LANES / 2; n; n /= 2)
+		for (uint32_t i = 0; i < n && i + n < count; i++)
+			lane[i] = op2(e, REG_F, "add.rn.ftz.f32", lane[i], lane[i + n]);
+	return lane[0];
+}
+
+static const LaneUnit *output_unit(const LaneSource *s, uint32_t n)
+{
+	for (uint32_t i = 0; i < s->computed; i++)
+		if (s->unit[i].output == (int32_t)n)
+			return &s->unit[i];
+	return NULL;
+}
+
+/* The error of the case; what outputs get back. Outputs of all groups count as one row of 16 lanes only within their
+ * group: group by group. */
+static void errors_lane(Lanes *k)
+{
+	Emit *e = k->e;
+	const LaneSource *s = k->s;
+	Reg total = imm_f(0);
+
+	for (uint32_t first = 0; first < s->net->outputs;) {
+		Reg lane[SUM_LANES];
+		uint32_t part = output_unit(s, first)->part, n = first;
+		for (; n < s->net->outputs && output_unit(s, n)->part == part; n++) {
+			const LaneUnit *u = output_unit(s, n);
+			ErrorOf of = { .fn = (uint32_t)u->fn,
+				           .error = (uint32_t)s->error,
+				           .known_net = s->error == ERR_CROSS_ENTROPY,
+				           .out = k->act[u->unit],
+				           .net = k->net[u->unit],
+				           .y = k->y[n] };
+			uint32_t i = (n - first) % SUM_LANES;
+			bool fresh = n - first < SUM_LANES;
+			e->binary = s->binary;
+			Reg value = error_value(e, &of);
+			e->binary = false;
+			if (s->error == ERR_SQUARED)
+				lane[i] = op3(e, REG_F, "fma.rn.ftz.f32", value, value, fresh ? imm_f(0) : lane[i]);
+			else
+				lane[i] = fresh ? value : op2(e, REG_F, "add.rn.ftz.f32", lane[i], value);
+			k->delta[u->unit] = error_slope(e, &of, imm_f(0));
+			if (!u->matched) {
+				Reg slope = unit_slope(e, of.fn, of.net, of.out);
+				if (u->fn == FN_SIGMOID && s->offset != 0)
+					slope = op2(e, REG_F, "add.rn.ftz.f32", slope, imm_f(s->offset));
+				k->delta[u->unit] = op2(e, REG_F, "mul.rn.ftz.f32", k->delta[u->unit], slope);
+			}
+		}
+		Reg sum = lanes_join(e, lane, n - first);
+		if (s->error == ERR_SQUARED)
+			sum = op2(e, REG_F, "mul.rn.ftz.f32", imm_f(0.5f), sum);
+		total = total.type == REG_FLOAT ? sum : op2(e, REG_F, "add.rn.ftz.f32", total, sum);
+		first = n;
+	}
+	ins(e, "add.rn.f64 $, $, $", k->error, k->error, op1(e, REG_G, "cvt.f64.f32", total));
+}
+
+/* Of seeds whose error stays finite: others have failed, whatever is counted. top: number of the first largest target,
+ * or of a single one whether it is above the middle. */
+static void verdict_lane(Lanes *k, Reg top)
+{
+	Emit *e = k->e;
+	const LaneSource *s = k->s;
+	uint32_t outputs = s->net->outputs;
+	Reg near = reg(e, REG_P), right = reg(e, REG_P);
+
+	ins(e, "setp.eq.u32 $, 0, 0", near);
+	for (uint32_t n = 0; n < outputs; n++) {
+		Reg away = op2(e, REG_F, "sub.rn.ftz.f32", k->act[output_unit(s, n)->unit], k->y[n]);
+		ins(e, "setp.le.and.ftz.f32 $, $, $, $", near, op1(e, REG_F, "abs.f32", away), imm_f(s->threshold), near);
+	}
+	ins(e, "@$ add.u32 $, $, 1", near, k->within, k->within);
+	if (outputs == 1) {
+		Reg above = op2(e, REG_P, "setp.gt.ftz.f32", k->act[output_unit(s, 0)->unit], imm_f(s->middle));
+		Reg is = op3(e, REG_R, "selp.u32", imm(1), imm(0), above);
+		ins(e, "setp.eq.u32 $, $, $", right, is, top);
+	} else if (top.type == REG_INT) {
+		Reg best = k->act[output_unit(s, top.n)->unit];
+		ins(e, "setp.eq.u32 $, 0, 0", right);
+		for (uint32_t n = 0; n < outputs; n++)
+			if (n != top.n)
+				ins(e, n < top.n ? "setp.gt.and.ftz.f32 $, $, $, $" : "setp.ge.and.ftz.f32 $, $, $, $", right, best,
+				    k->act[output_unit(s, n)->unit], right);
+	} else {
+		Reg best = k->act[output_unit(s, 0)->unit], at = imm(0);
+		for (uint32_t n = 1; n < outputs; n++) {
+			Reg o = k->act[output_unit(s, n)->unit], more = op2(e, REG_P, "setp.gt.ftz.f32", o, best);
+			best = op3(e, REG_F, "selp.f32", o, best, more);
+			at = op3(e, REG_R, "selp.u32", imm(n), at, more);
+		}
+		ins(e, "setp.eq.u32 $, $, $", right, at, top);
+	}
+	ins(e, "@$ add.u32 $, $, 1", right, k->right, k->right);
+}
+
+/* Errors from the targets of a unit, in ascending order. */
+static void unit_backward(Lanes *k, const LaneUnit *u)
+{
+	Emit *e = k->e;
+	Reg sum = imm_f(0);
+
+	for (uint32_t i = k->out[u->unit]; i < k->out[u->unit + 1]; i++)
+		sum = op3(e, REG_F, "fma.rn.ftz.f32", k->delta[k->out_to[i]], k->w[k->out_link[i]], sum);
+	if (sum.type == REG_FLOAT)
+		sum = move_f(e, 0);
+	Reg slope = unit_slope(e, (uint32_t)u->fn, k->net[u->unit], k->act[u->unit]);
+	if (u->fn == FN_SIGMOID && k->s->offset != 0)
+		slope = op2(e, REG_F, "add.rn.ftz.f32", slope, imm_f(k->s->offset));
+	k->delta[u->unit] = op2(e, REG_F, "mul.rn.ftz.f32", sum, slope);
+}
+
+static void unit_gradient(Lanes *k, const LaneUnit *u)
+{
+	const Net *net = k->s->net;
+
+	for (uint64_t l = net->row[u->unit]; l < net->row[u->unit + 1]; l++) {
+		Reg x = k->act[net_source(net, u->unit, l)], sum = k->g[l];
+		if (net_block(net, u->unit, l)->frozen || is_constant(x, 0))
+			continue;
+		if (is_constant(x, 1))
+			ins(k->e, "add.rn.ftz.f32 $, $, $", sum, k->delta[u->unit], sum);
+		else
+			ins(k->e, "fma.rn.ftz.f32 $, $, $, $", sum, k->delta[u->unit], x, sum);
+	}
+}
+
+static void case_emit(Lanes *k, Reg top)
+{
+	const LaneSource *s = k->s;
+
+	for (uint32_t i = 0; i < s->computed; i++)
+		unit_forward(k, &s->unit[i]);
+	errors_lane(k);
+	verdict_lane(k, top);
+	for (uint32_t i = s->computed; i-- > 0;)
+		if (s->unit[i].output < 0)
+			unit_backward(k, &s->unit[i]);
+	for (uint32_t i = 0; i < s->computed; i++)
+		unit_gradient(k, &s->unit[i]);
+}
+
+static void case_constant(Lanes *k, uint64_t c)
+{
+	const LaneSource *s = k->s;
+
+	for (uint32_t i = 0; i < s->net->inputs; i++) {
+		float x = s->x[c * s->net->inputs + i];
+		k->act[s->input[i]] = x == 0 || x == 1 ? imm_f(x == 0 ? 0 : 1) : move_f(k->e, x);
+	}
+	for (uint32_t n = 0; n < s->net->outputs; n++)
+		k->y[n] = move_f(k->e, s->y[c * s->net->outputs + n]);
+	case_emit(k, imm(s->top[c]));
+}
+
+/* Any case: its data is loaded; all threads have the same. */
+static void case_loaded(Lanes *k, Reg c)
+{
+	Emit *e = k->e;
+	const LaneSource *s = k->s;
+	Reg x = place(e, param_d(e, offsetof(LaneJob, x)), c, s->net->inputs * 4);
+	Reg y = place(e, param_d(e, offsetof(LaneJob, y)), c, s->net->outputs * 4);
+
+	for (uint32_t i = 0; i < s->net->inputs; i++)
+		k->act[s->input[i]] = load(e, REG_F, "ld.global.nc.f32", x, 4 * i);
+	for (uint32_t n = 0; n < s->net->outputs; n++)
+		k->y[n] = load(e, REG_F, "ld.global.nc.f32", y, 4 * n);
+	case_emit(k, load(e, REG_R, "ld.global.nc.u32", place(e, param_d(e, offsetof(LaneJob, top)), c, 4), 0));
+}
+
+/* ---- an epoch ---- */
+
+static void update_lane(Lanes *k)
+{
+	Emit *e = k->e;
+	const LaneSource *s = k->s;
+	RuleNumbers n;
+
+	for (uint32_t i = 0; i < P_COUNT; i++)
+		n.param[i] = move_f(e, (float)s->param[i]);
+	for (uint32_t i = 0; i < s->computed; i++) {
+		Unit u = s->unit[i].unit;
+		for (uint64_t l = s->net->row[u]; l < s->net->row[u + 1]; l++) {
+			const Block *b = net_block(s->net, u, l);
+			Reg variable[2 + MAX_STATE] = { k->g[l], k->w[l] };
+			if (b->frozen)
+				continue;
+			for (uint32_t v = 0; v < s->states; v++)
+				variable[2 + v] = k->state[v][l];
+			formula_values(e, s->formula, &n, move_f(e, (float)(s->param[P_RATE] * (double)b->rate)), variable);
+			ins(e, "mov.f32 $, $", k->w[l], variable[1]);
+			for (uint32_t v = 0; v < s->states; v++)
+				ins(e, "mov.f32 $, $", k->state[v][l], variable[2 + v]);
+		}
+	}
+}
+
+static void epoch_emit(Lanes *k)
+{
+	Emit *e = k->e;
+	const LaneSource *s = k->s;
+
+	for (uint64_t l = 0; l < s->net->links; l++)
+		ins(e, "mov.f32 $, 0f00000000", k->g[l]);
+	ins(e, "mov.f64 $, 0d0000000000000000", k->error);
+	ins(e, "mov.u32 $, 0", k->right);
+	ins(e, "mov.u32 $, 0", k->within);
+	if (k->constant) {
+		for (uint64_t c = 0; c < s->cases; c++)
+			case_constant(k, c);
+	} else {
+		Loop l = loop_count(e, (uint32_t)s->cases);
+		case_loaded(k, l.i);
+		loop_end(e, &l);
+	}
+	update_lane(k);
+	ins(e, "add.u32 $, $, 1", k->epoch, k->epoch);
+}
+
+/* Does the seed end here? */
+static Reg lane_ends(Lanes *k)
+{
+	Emit *e = k->e;
+	const LaneSource *s = k->s;
+	Reg ends = op2(e, REG_P, "setp.ge.u32", k->right, imm(s->least_right));
+
+	ends = op2(e, REG_P, "or.pred", ends, op2(e, REG_P, "setp.ge.u32", k->within, imm(s->least_within)));
+	if (!isnan(s->until_error)) {
+		Reg mean = op2(e, REG_G, "div.rn.f64", k->error, literal(e, (double)s->cases));
+		ends = op2(e, REG_P, "or.pred", ends, op2(e, REG_P, "setp.lt.f64", mean, literal(e, s->until_error)));
+	}
+	if (s->most_epochs)
+		ends = op2(e, REG_P, "or.pred", ends, op2(e, REG_P, "setp.ge.u32", k->epoch, imm(s->most_epochs)));
+	Reg none = op2(e, REG_G, "sub.rn.f64", k->error, k->error);
+	return op2(e, REG_P, "or.pred", ends, op2(e, REG_P, "setp.neu.f64", none, literal(e, 0)));
+}
+
+/* ---- seeds ---- */
+
+static Reg weights_at(Lanes *k) { return place(k->e, param_d(k->e, offsetof(LaneJob, w)), k->seed, pitch(k->s) * 4); }
+
+static void seed_begin(Lanes *k)
+{
+	Emit *e = k->e;
+	const LaneSource *s = k->s;
+	Reg at = weights_at(k);
+
+	for (uint32_t l = 0; l < pitch(s); l += 4)
+		load_quad_to(e, "global", k->w + l, at, 4 * l);
+	for (uint32_t i = 0; i < s->computed; i++) {
+		Unit u = s->unit[i].unit;
+		for (uint64_t l = s->net->row[u]; l < s->net->row[u + 1]; l++)
+			for (uint32_t v = 0; v < s->states; v++)
+				ins(e, "mov.f32 $, $", k->state[v][l],
+				    imm_f((float)(s->start[v] * (double)net_block(s->net, u, l)->rate)));
+	}
+	ins(e, "mov.u32 $, 0", k->epoch);
+}
+
+static void seed_store(Lanes *k)
+{
+	Emit *e = k->e;
+	Reg at = weights_at(k), to = place(e, param_d(e, offsetof(LaneJob, result)), k->seed, sizeof(LaneResult));
+
+	for (uint32_t l = 0; l < pitch(k->s); l += 4)
+		store_quad(e, "global", at, 4 * l, k->w + l);
+	ins(e, "st.global.f64 [$+#], $", to, (uint32_t)offsetof(LaneResult, error), k->error);
+	ins(e, "st.global.u32 [$+#], $", to, (uint32_t)offsetof(LaneResult, epochs), k->epoch);
+	ins(e, "st.global.u32 [$+#], $", to, (uint32_t)offsetof(LaneResult, right), k->right);
+	ins(e, "st.global.u32 [$+#], $", to, (uint32_t)offsetof(LaneResult, within), k->within);
+}
+
+static void seed_take(Lanes *k, uint32_t done)
+{
+	Emit *e = k->e;
+	Reg next = param_d(e, offsetof(LaneJob, next));
+
+	ins(e, "atom.global.add.u32 $, [$], 1", k->seed, next);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->seed, param_r(e, offsetof(LaneJob, count))), done);
+	seed_begin(k);
+}
+
+static void train_lanes(Lanes *k)
+{
+	Emit *e = k->e;
+	uint32_t top = label(e), done = label(e);
+
+	seed_take(k, done);
+	label_here(e, top);
+	epoch_emit(k);
+	uint32_t goes_on = if_begin(e, lane_ends(k));
+	seed_store(k);
+	seed_take(k, done);
+	if_end(e, goes_on);
+	ins(e, "bra L#", top);
+	label_here(e, done);
+}
+
+/* ---- the kernel ---- */
+
+static Reg *registers(Lanes *k, uint64_t count)
+{
+	Reg *r = NEW(&k->s->cx->scratch, count + 1, Reg);
+
+	for (uint64_t i = 0; i < count; i++)
+		r[i] = reg(k->e, REG_F);
+	return r;
+}
+
+static void lanes_links(Lanes *k)
+{
+	const Net *net = k->s->net;
+	Arena *a = &k->s->cx->scratch;
+
+	k->out = NEW(a, net->units + 2, uint32_t);
+	k->out_link = NEW(a, net->links + 1, uint64_t);
+	k->out_to = NEW(a, net->links + 1, uint32_t);
+	for (Unit u = 0; u < net->units; u++)
+		for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++)
+			k->out[net_source(net, u, l) + 1]++;
+	for (Unit u = 0; u < net->units; u++)
+		k->out[u + 1] += k->out[u];
+	uint32_t *at = NEW(a, net->units + 1, uint32_t);
+	memcpy(at, k->out, net->units * sizeof *at);
+	for (Unit u = 0; u < net->units; u++)
+		for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++) {
+			uint32_t to = at[net_source(net, u, l)]++;
+			k->out_link[to] = l;
+			k->out_to[to] = u;
+		}
+}
+
+static Reg special_register(Emit *e, const char *name)
+{
+	Reg r = reg(e, REG_R);
+
+	buf_printf(&e->text, "\tmov.u32 %%r%u, %s;\n", r.n, name);
+	return r;
+}
+
+void lanes_text(const LaneSource *s, Arena *a, Buf *out)
+{
+	Emit *e = NEW(a, 1, Emit);
+	Lanes k = { .s = s, .e = e, .constant = s->net->links * s->cases <= UNROLLED_WORK };
+	const Net *net = s->net;
+
+	e->text.arena = a;
+	lanes_links(&k);
+	k.w = registers(&k, pitch(s));
+	k.g = registers(&k, net->links);
+	for (uint32_t v = 0; v < s->states; v++)
+		k.state[v] = registers(&k, net->links);
+	k.act = NEW(&s->cx->scratch, net->units + 1, Reg);
+	k.net = NEW(&s->cx->scratch, net->units + 1, Reg);
+	k.delta = NEW(&s->cx->scratch, net->units + 1, Reg);
+	k.y = NEW(&s->cx->scratch, net->outputs + 1, Reg);
+	k.act[0] = imm_f(1);
+	k.error = reg(e, REG_G);
+	k.right = reg(e, REG_R);
+	k.within = reg(e, REG_R);
+	k.epoch = reg(e, REG_R);
+	k.seed = reg(e, REG_R);
+	Reg tid = special_register(e, "%tid.x"), block = special_register(e, "%ctaid.x");
+	Reg blocks = special_register(e, "%nctaid.x"), mode = param_r(e, offsetof(LaneJob, mode));
+	uint32_t train = unless_begin(e, op2(e, REG_P, "setp.ne.u32", mode, imm(LANES_MAKE)));
+	weights_make(e, s, mad(e, block, s->threads, tid), param_r(e, offsetof(LaneJob, count)),
+	             mul(e, blocks, s->threads));
+	ins(e, "ret");
+	if_end(e, train);
+	train_lanes(&k);
+	ins(e, "ret");
+	kernel_wrap(e, out, sizeof(LaneJob), s->threads);
+}
