@@ -49,6 +49,19 @@ static const Option options[] = {
 	{ "units", "RANGE", "small: units of the small layer; default 1..12,14,16,20,24,28,32" },
 	{ "routines", NULL, "efficiency: of the library routines" },
 	{ "level", "N", "search effort for shorter schedules: 0 none, each level eight times as long; default 1" },
+	{ "operations", NULL, "microcode: print the operations in program order, as schedule reads them" },
+	{ "set", "PLACE=VALUES",
+	  "run, debug: words before the call, such as sram:100=1.5,2,3, sram:b1+0..7=0, dram:4000=7i, reg:4=0x3f800000; "
+	  "of all processors, or of some: sram:100@3=1, sram:100@0..7=1; may be repeated" },
+	{ "show", "PLACE",
+	  "run: print these words after the call, such as sram:200..207, reg:0..7, cond:0, dram:b2+0..3@5; :int or :hex "
+	  "behind it for words that are no floats; may be repeated" },
+	{ "fill", "HOW", "run, debug: other memory, random (the default) or zero; tables are there in any case" },
+	{ "base", "N=ADDRESS",
+	  "run, debug: a relocation register; default: regions that do not overlap, behind the tables; may be repeated" },
+	{ "route", "K=SPEC",
+	  "run, debug: configuration K of the switch, as for switch; default: 0 exchanges with the neighbour, K sends K "
+	  "processors further; may be repeated" },
 	{ "kanata", "FILE", "trace: write a pipeline trace for Konata" },
 	{ "chrome", "FILE", "trace: write a trace for Perfetto or chrome://tracing" },
 	{ "dead", "PART",
@@ -84,6 +97,10 @@ static const Example examples[] = {
 	{ "microprop gf11 small --units 1..12", "small layers: straight code against trees" },
 	{ "microprop gf11 microcode matrix-vector", "scheduled lines, one column per unit" },
 	{ "microprop gf11 microcode dot >dot.mc && microprop gf11 run dot.mc", "text of microcode, assembled and run" },
+	{ "microprop gf11 schedule examples/axpy.ops >axpy.mc", "your own operations become microcode" },
+	{ "microprop gf11 run axpy.mc --set sram:100=1.5,2,3 --set sram:300=2 --show sram:200..202",
+	  "values in, values out" },
+	{ "microprop gf11 ops alu", "operations of the ALU" },
 	{ "microprop gf11 run forward --traced", "cycle by cycle; the checksum is that of a run without --traced" },
 	{ "microprop gf11 trace forward --chrome forward.json", "every operation with its latency, for Perfetto" },
 	{ "microprop gf11 switch random:7:500 --dead link:input:3:5", "500 random routes around a dead link" },
@@ -153,9 +170,16 @@ const Command gf11_command = {
 		"print.\n\n"
 		"efficiency [FILE.topo]: share of useful cycles in compiled routines (the report's measure), by network; with "
 		"--routines, schedules the library routines and compares their length with lower bounds.\n\n"
-		"microcode ROUTINE|FILE: prints the scheduled lines of a routine; checks and prints a file.\n\n"
-		"run ROUTINE|FILE: runs it on pseudo-random memory and prints the time by part and a checksum of memory, which "
-		"is the same fast, traced, simulated, and on any number of threads.\n\n"
+		"ops [NAME...]: every operation of a processor, or those named, or of a unit: form, unit, latency, meaning.\n\n"
+		"schedule FILE|-: operations in program order, one a line, like fadd v0, v1 -> v2, become a scheduled, checked "
+		"routine, printed as microcode. The comments of a listing of microcode are such operations, so the listing can "
+		"be the file.\n\n"
+		"microcode ROUTINE|FILE: prints the scheduled lines of a routine; checks and prints a file of microcode; "
+		"schedules one of operations.\n\n"
+		"run ROUTINE|FILE: runs it, with values of --set in memory that is pseudo-random otherwise, and prints those "
+		"of "
+		"--show; without --show the time by part and a checksum of memory, which is the same fast, traced, simulated, "
+		"and on any number of threads.\n\n"
 		"trace ROUTINE|FILE: runs it cycle by cycle and writes a trace for a viewer.\n\n"
 		"The routines are forward, backward, backward-input, sigmoid-table, sigmoid-powers, reciprocal, polynomial, "
 		"dot, matrix-vector, vector-add, vector-sum, look-up, scatter, block-move, exchange, forward-uncached, "

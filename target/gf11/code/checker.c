@@ -19,7 +19,8 @@
 
 #include "gf11_code.h"
 
-#define NONE UINT32_MAX /* no value, no operation, not recorded */
+#define NONE  UINT32_MAX /* no value, no operation, not recorded */
+#define GIVEN (NONE - 1) /* the value that the host has set */
 
 typedef struct Issue { /* one operation, in the order of lines and columns */
 	const Micro *micro;
@@ -456,6 +457,9 @@ static const char *check_values(Checker *c)
 {
 	Values v = { states_new(c, (size_t)c->m->registers), states_new(c, (size_t)c->m->conditions),
 		         states_new(c, c->words), NEW(&c->cx->scratch, c->words, uint8_t) };
+	for (int64_t i = 0; c->r->given && i < c->m->registers + c->m->conditions; i++)
+		if (c->r->given[i])
+			*(i < c->m->registers ? &v.reg[i] : &v.cond[i - c->m->registers]) = (RegState){ .value = GIVEN };
 	const char *why = check_slots(c, &v);
 	uint32_t issued = 0, done = 0;
 	for (uint32_t t = 0; t <= c->r->lines && !why; t++) {

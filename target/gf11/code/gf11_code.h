@@ -32,6 +32,8 @@ typedef struct Code {
 	bool update;           /* the report's measure counts transfers */
 	bool prescheduled;     /* recorded in nearly final order, which is tried first */
 	uint32_t *index_limit; /* [relocations] of g_index_limit, 0: unknown; NULL: all unknown */
+	/* [regs], [conds] as the text that it was read from names them; NULL: v and w with their number */
+	const char *const *reg_name, *const *cond_name;
 } Code;
 
 typedef struct Gen Gen; /* recorder or simulator */
@@ -40,6 +42,8 @@ Gen *gen_record(Ctx *cx, const Machine *m, const char *name);
 Gen *gen_simulate(Ctx *cx, Processors *p, const uint32_t *base);
 const Machine *gen_machine(const Gen *g);
 Code *gen_end(Gen *g); /* the recording; NULL for a simulator */
+/* Repeats the operations of a recording; before any other operation, so that registers keep their numbers. */
+void gen_replay(Gen *g, const Code *code);
 
 Reg g_fadd(Gen *g, Reg a, Reg b);
 Reg g_fsub(Gen *g, Reg a, Reg b);
@@ -96,6 +100,8 @@ typedef struct Routine {
 	Report report;
 	const Code *code; /* its recording, for names and the checker */
 	bool update;      /* the report's measure counts transfers */
+	/* [registers + conditions] the host sets these before the call, so that reads of them are defined; NULL: none */
+	const bool *given;
 } Routine;
 
 /* Level 0: list scheduling; 1 and more: search while the bound is not met, each level eight times as long.  `seconds`
@@ -136,11 +142,22 @@ Routine *routine_join(Ctx *cx, const Machine *m, const char *name, Routine *cons
 
 /* ---- microcode.c: microwords as text and back; trace.c: Kanata and Chrome traces ---------------- */
 
-void micro_print(const Micro *u, Buf *out); /* one operation: fadd r1, r2 -> r3 */
+void micro_print(const Micro *u, Buf *out);                  /* one operation: fadd r1, r2 -> r3 */
+void rec_print(const Code *code, uint32_t number, Buf *out); /* the same as recorded: fadd v0, v1 -> v2 */
 void microcode_print(const Machine *m, const Routine *r, Buf *out);
 Routine *microcode_parse(Ctx *cx, const Machine *m, const Src *src);
 void trace_kanata(Ctx *cx, const Machine *m, const Routine *r, const char *path);
 void trace_chrome(Ctx *cx, const Machine *m, const Routine *r, const char *path);
+
+/* ---- operations.c: operations in program order as text and back ------------------------------------ */
+
+/* Of a text of operations, or of the comments of a listing of microcode; fails with place and remedy. */
+Code *operations_parse(Ctx *cx, const Machine *m, const Src *src);
+void operations_print(const Machine *m, const Code *code, Buf *out);
+bool operations_are(const Src *src); /* the text is one of operations, not of microcode */
+void op_example(int op, Buf *out);   /* the operation with operands: fadd v0, v1 -> v2 */
+/* 1.5 (float), 7i (integer) or 0x3f800000 (bits); returns where it ends, NULL: it is none of them. */
+const char *cell_read(const char *p, const char *end, Cell *cell);
 
 /* ---- tables.c: lookup tables, written by the host to the first words of every processor's SRAM ---- */
 

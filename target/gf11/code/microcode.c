@@ -11,68 +11,16 @@
  * Must hold: printer and parser use one syntax table, so they cannot differ. */
 #include <string.h>
 
-#include "gf11_code.h"
+#include "operand.h"
 
 enum { MIN_GAP = 3 }; /* runs of at least this many empty lines are abbreviated */
 
-/* Operands in written order:
- *   d a b registers   c condition   k constant   x switch configuration   m SRAM   i j SRAM with index a, b   f DRAM */
-static const char *const syntax[FORMS] = {
-	[FORM_RR] = "a,b>d",     [FORM_R] = "a>d",   [FORM_CMP] = "a,b>c", [FORM_SELECT] = "c,a,b>d",
-	[FORM_MASKED] = "c,a>d", [FORM_IMM] = "k>d", [FORM_LOAD] = "m>d",  [FORM_STORE] = "a>m",
-	[FORM_LOOKUP] = "i>d",   [FORM_PUT] = "a>j", [FORM_FETCH] = "f>m", [FORM_FLUSH] = "m>f",
-	[FORM_XFER] = "x,a>d",
-};
-
 /* ---- printing ----------------------------------------------------------------------------------- */
-
-/* Physical operands are named r and c, recorded ones v and w. */
-typedef struct Operands {
-	char reg, cond;
-	uint32_t dst, a, b, cc;
-	Addr mem, far;
-	Cell k;
-} Operands;
-
-static void print_address(char memory, Addr a, Buf *out)
-{
-	if (a.base)
-		buf_printf(out, "%c[b%u+%u", memory, a.base, a.off);
-	else
-		buf_printf(out, "%c[%u", memory, a.off);
-}
-
-static void print_operation(int op, const Operands *o, Buf *out)
-{
-	buf_printf(out, "%s ", ops[op].name);
-	for (const char *l = syntax[ops[op].form]; *l; l++) {
-		char what = *l;
-		switch (what) {
-		case ',': buf_puts(out, ", "); break;
-		case '>': buf_puts(out, " -> "); break;
-		case 'd': buf_printf(out, "%c%u", o->reg, o->dst); break;
-		case 'a': buf_printf(out, "%c%u", o->reg, o->a); break;
-		case 'b': buf_printf(out, "%c%u", o->reg, o->b); break;
-		case 'c': buf_printf(out, "%c%u", o->cond, o->cc); break;
-		case 'k': buf_printf(out, "0x%08x", o->k.u); break;
-		case 'x': buf_printf(out, "k%u", o->k.u); break;
-		case 'f':
-			print_address('d', o->far, out);
-			buf_puts(out, "]");
-			break;
-		default:
-			print_address('s', o->mem, out);
-			if (what != 'm')
-				buf_printf(out, "+%c%u", o->reg, what == 'i' ? o->a : o->b);
-			buf_puts(out, "]");
-		}
-	}
-}
 
 void micro_print(const Micro *u, Buf *out)
 {
-	Operands o = { 'r', 'c', u->dst, u->a, u->b, u->cc, u->mem, u->far, u->k };
-	print_operation(u->op, &o, out);
+	Operands o = { 'r', 'c', u->dst, u->a, u->b, u->cc, u->mem, u->far, u->k, NULL, NULL };
+	operation_print(u->op, &o, out);
 }
 
 static void print_slot(const Machine *m, const Micro *u, uint32_t cycle, Buf *out)
@@ -89,6 +37,15 @@ static void pad(Buf *out, size_t start, size_t width)
 {
 	while (out->len - start < width)
 		buf_puts(out, " ");
+}
+
+void rec_print(const Code *code, uint32_t number, Buf *out)
+{
+	const Rec *rec = &code->rec[number];
+	bool compares = forms[ops[rec->op].form].uses & WRITES_CC;
+	Operands o = { 'v',      'w',      rec->dst, rec->a,         rec->b,         compares ? rec->dst : rec->cc,
+		           rec->mem, rec->far, rec->k,   code->reg_name, code->cond_name };
+	operation_print(rec->op, &o, out);
 }
 
 static void print_line(const Machine *m, const Routine *r, uint32_t cycle, const size_t *width, Buf *out)
@@ -110,13 +67,8 @@ static void print_line(const Machine *m, const Routine *r, uint32_t cycle, const
 		before = "; ";
 		if (u->rec == NOT_RECORDED)
 			buf_puts(out, "spill");
-		else {
-			const Rec *rec = &r->code->rec[u->rec];
-			Operands o = { 'v', 'w', rec->dst, rec->a, rec->b, rec->cc, rec->mem, rec->far, rec->k };
-			if (forms[ops[rec->op].form].uses & WRITES_CC)
-				o.cc = rec->dst;
-			print_operation(rec->op, &o, out);
-		}
+		else
+			rec_print(r->code, u->rec, out);
 	}
 	buf_puts(out, "\n");
 }
@@ -175,126 +127,18 @@ void microcode_print(const Machine *m, const Routine *r, Buf *out)
 
 /* ---- reading ------------------------------------------------------------------------------------ */
 
-typedef struct Reader {
-	Ctx *cx;
-	const Machine *m;
-	const Src *src;
-	size_t at, end; /* rest of this line, without its comment */
-	size_t next;    /* start of the next line */
-} Reader;
-
-PRINTF_LIKE(4, 5)
-static bool parse_error(Reader *rd, size_t off, const char *remedy, const char *fmt, ...)
-{
-	Buf b = { .arena = &rd->cx->scratch };
-	va_list ap;
-	va_start(ap, fmt);
-	buf_vprintf(&b, fmt, ap);
-	va_end(ap);
-	error_at(rd->cx, (Loc){ rd->src, off }, remedy, "%s", b.s);
-	return false;
-}
-
-static void skip(Reader *rd)
-{
-	while (rd->at < rd->end && (rd->src->text[rd->at] == ' ' || rd->src->text[rd->at] == '\t'))
-		rd->at++;
-}
-
-/* The next non-empty line; false at the end of the text. */
-static bool next_line(Reader *rd)
-{
-	const char *text = rd->src->text;
-	while (rd->next < rd->src->len) {
-		rd->at = rd->next;
-		const char *end = memchr(text + rd->at, '\n', rd->src->len - rd->at);
-		rd->end = end ? (size_t)(end - text) : rd->src->len;
-		rd->next = rd->end + (end != NULL);
-		const char *comment = memchr(text + rd->at, '#', rd->end - rd->at);
-		if (comment)
-			rd->end = (size_t)(comment - text);
-		while (rd->end > rd->at && strchr(" \t\r", text[rd->end - 1]) && text[rd->end - 1])
-			rd->end--;
-		skip(rd);
-		if (rd->at < rd->end)
-			return true;
-	}
-	rd->at = rd->end = rd->src->len;
-	return false;
-}
-
-static char peek(const Reader *rd) { return rd->at < rd->end ? rd->src->text[rd->at] : '\0'; }
-
-static bool is_word(const Reader *rd) { return peek(rd) > ' ' && !strchr(",|", peek(rd)); }
-
-/* Length up to the next blank, comma or bar; may be 0. */
-static size_t word_length(const Reader *rd)
-{
-	Reader ahead = *rd;
-	while (is_word(&ahead))
-		ahead.at++;
-	return ahead.at - rd->at;
-}
-
-static bool accept(Reader *rd, const char *mark)
-{
-	size_t len = strlen(mark);
-	if (rd->end - rd->at < len || memcmp(rd->src->text + rd->at, mark, len) != 0)
-		return false;
-	rd->at += len;
-	return true;
-}
-
-static bool expect(Reader *rd, const char *mark, const char *remedy)
-{
-	skip(rd);
-	if (accept(rd, mark))
-		return true;
-	size_t len = word_length(rd);
-	if (len)
-		return parse_error(rd, rd->at, remedy, "expected '%s', found '%.*s'", mark, len < 40 ? (int)len : 40,
-		                   rd->src->text + rd->at);
-	return parse_error(rd, rd->at, remedy, "expected '%s' here", mark);
-}
-
-/* Decimal, below `limit`. */
-static bool read_number(Reader *rd, const char *what, uint64_t limit, uint32_t *value)
-{
-	size_t start = rd->at;
-	uint64_t n = 0;
-	for (; peek(rd) >= '0' && peek(rd) <= '9'; rd->at++)
-		n = n <= UINT32_MAX ? n * 10 + (uint64_t)(peek(rd) - '0') : n;
-	if (rd->at == start)
-		return parse_error(rd, start, "write digits", "%s has no number", what);
-	if (n >= limit) {
-		Buf b = { .arena = &rd->cx->scratch };
-		buf_printf(&b, "on this machine it goes up to %llu", (unsigned long long)limit - 1);
-		return parse_error(rd, start, b.s, "%s %.*s is too large", what,
-		                   rd->at - start < 40 ? (int)(rd->at - start) : 40, rd->src->text + start);
-	}
-	*value = (uint32_t)n;
-	return true;
-}
-
-static bool read_named(Reader *rd, const char *letter, const char *what, int64_t limit, uint32_t *value)
-{
-	Buf b = { .arena = &rd->cx->scratch };
-	buf_printf(&b, "a %s is written %s and its number, like %s3", what, letter, letter);
-	return expect(rd, letter, b.s) && read_number(rd, what, (uint64_t)limit, value);
-}
-
 static bool read_constant(Reader *rd, uint32_t *value)
 {
 	static const char remedy[] = "a constant is written as its 32 bits, like 0x3f800000 for 1.0";
 	static const char digits[] = "0123456789abcdef";
-	if (!expect(rd, "0x", remedy))
+	if (!reader_expect(rd, "0x", remedy))
 		return false;
 	size_t start = rd->at;
 	uint64_t n = 0;
-	for (const char *d; peek(rd) && (d = strchr(digits, peek(rd) | 32)) && *d; rd->at++)
+	for (const char *d; reader_peek(rd) && (d = strchr(digits, reader_peek(rd) | 32)) && *d; rd->at++)
 		n = n <= UINT32_MAX ? n * 16 + (uint64_t)(d - digits) : n;
 	if (rd->at == start || n > UINT32_MAX)
-		return parse_error(rd, start, remedy, "these are not 1 to 8 hexadecimal digits");
+		return reader_error(rd, start, remedy, "these are not 1 to 8 hexadecimal digits");
 	*value = (uint32_t)n;
 	return true;
 }
@@ -307,27 +151,20 @@ static bool read_address(Reader *rd, bool dram, Addr *a, uint16_t *index)
 		                                  "an indexed address is written s[40+r3] or s[b1+40+r3]" };
 	const char *form = remedy[index ? 2 : dram];
 	uint32_t n = 0;
-	if (!expect(rd, dram ? "d[" : "s[", form))
-		return false;
-	if (accept(rd, "b")) {
-		if (!read_number(rd, "base", (uint64_t)rd->m->relocations, &n) || !expect(rd, "+", form))
-			return false;
-		a->base = (uint16_t)n;
-	}
-	if (!read_number(rd, "offset", (uint64_t)(dram ? rd->m->dram : rd->m->sram), &a->off))
+	if (!reader_address(rd, dram, form, index, a))
 		return false;
 	if (index) {
-		if (!expect(rd, "+", form) || !read_named(rd, "r", "register", rd->m->registers, &n))
+		if (!reader_named(rd, "r", "register", rd->m->registers, &n))
 			return false;
 		*index = (uint16_t)n;
 	}
-	return expect(rd, "]", form);
+	return reader_expect(rd, "]", form);
 }
 
 static bool read_register(Reader *rd, uint16_t *reg)
 {
 	uint32_t n = 0;
-	bool fine = read_named(rd, "r", "register", rd->m->registers, &n);
+	bool fine = reader_named(rd, "r", "register", rd->m->registers, &n);
 	*reg = (uint16_t)n;
 	return fine;
 }
@@ -336,19 +173,19 @@ static bool read_operand(Reader *rd, char what, Micro *u)
 {
 	uint32_t n = 0;
 	bool fine;
-	skip(rd);
+	reader_skip(rd);
 	switch (what) {
-	case ',': return expect(rd, ",", "operands are separated by commas");
-	case '>': return expect(rd, "->", "the place of the result is written after ->");
+	case ',': return reader_expect(rd, ",", "operands are separated by commas");
+	case '>': return reader_expect(rd, "->", "the place of the result is written after ->");
 	case 'd': return read_register(rd, &u->dst);
 	case 'a': return read_register(rd, &u->a);
 	case 'b': return read_register(rd, &u->b);
 	case 'c':
-		fine = read_named(rd, "c", "condition", rd->m->conditions, &n);
+		fine = reader_named(rd, "c", "condition", rd->m->conditions, &n);
 		u->cc = (uint8_t)n;
 		return fine;
 	case 'k': return read_constant(rd, &u->k.u);
-	case 'x': return read_named(rd, "k", "configuration", rd->m->configurations, &u->k.u);
+	case 'x': return reader_named(rd, "k", "configuration", rd->m->configurations, &u->k.u);
 	case 'f': return read_address(rd, true, &u->far, NULL);
 	case 'm': return read_address(rd, false, &u->mem, NULL);
 	default: return read_address(rd, false, &u->mem, what == 'i' ? &u->a : &u->b);
@@ -357,7 +194,7 @@ static bool read_operand(Reader *rd, char what, Micro *u)
 
 static bool read_name(Reader *rd, int unit, Micro *u)
 {
-	size_t len = word_length(rd);
+	size_t len = reader_word(rd);
 	const char *word = rd->src->text + rd->at;
 	int op = op_find(word, len);
 	if (op >= 0 && ops[op].unit == unit) {
@@ -368,7 +205,7 @@ static bool read_name(Reader *rd, int unit, Micro *u)
 	Buf b = { .arena = &rd->cx->scratch };
 	if (op >= 0) {
 		buf_printf(&b, "write it in column %d, %s", ops[op].unit + 1, unit_names[ops[op].unit]);
-		return parse_error(rd, rd->at, b.s, "%s is no operation of unit %s", ops[op].name, unit_names[unit]);
+		return reader_error(rd, rd->at, b.s, "%s is no operation of unit %s", ops[op].name, unit_names[unit]);
 	}
 	const char *names[GOPS];
 	size_t count = 0;
@@ -385,50 +222,51 @@ static bool read_name(Reader *rd, int unit, Micro *u)
 		buf_printf(&b, "did you mean %s?", near);
 	}
 	if (!len)
-		return parse_error(rd, rd->at, b.s, "expected the name of an operation here");
-	return parse_error(rd, rd->at, b.s, "there is no operation '%.*s'", len < 40 ? (int)len : 40, word);
+		return reader_error(rd, rd->at, b.s, "expected the name of an operation here");
+	return reader_error(rd, rd->at, b.s, "there is no operation '%.*s'", len < 40 ? (int)len : 40, word);
 }
 
 /* Cycle of the result: optional, but must be correct. */
 static bool read_time(Reader *rd, const Micro *u, uint32_t cycle)
 {
-	skip(rd);
+	reader_skip(rd);
 	size_t start = rd->at;
 	uint32_t done = 0;
-	if (!accept(rd, "@"))
+	if (!reader_accept(rd, "@"))
 		return true;
-	if (!read_number(rd, "cycle", UINT32_MAX, &done))
+	if (!reader_number(rd, "cycle", UINT32_MAX, &done))
 		return false;
 	int64_t right = cycle + op_latency(rd->m, u->op);
 	if (done == right)
 		return true;
 	Buf b = { .arena = &rd->cx->scratch };
 	buf_printf(&b, "write @%lld, or leave it out; another machine file may have other latencies", (long long)right);
-	return parse_error(rd, start, b.s, "the result of %s issued in cycle %u is not there in cycle %u", ops[u->op].name,
-	                   cycle, done);
+	return reader_error(rd, start, b.s, "the result of %s issued in cycle %u is not there in cycle %u", ops[u->op].name,
+	                    cycle, done);
 }
 
 static bool read_slot(Reader *rd, int unit, uint32_t cycle, Micro *u)
 {
-	skip(rd);
-	if (rd->at == rd->end || peek(rd) == '|')
+	reader_skip(rd);
+	if (rd->at == rd->end || reader_peek(rd) == '|')
 		return true;
 	Micro read = { .op = GOP_NONE, .rec = NOT_RECORDED };
 	if (!read_name(rd, unit, &read))
 		return false;
-	for (const char *l = syntax[ops[read.op].form]; *l; l++)
+	for (const char *l = op_syntax[ops[read.op].form]; *l; l++)
 		if (!read_operand(rd, *l, &read))
 			return false;
 	if (!read_time(rd, &read, cycle))
 		return false;
-	skip(rd);
-	if (accept(rd, "(") && (!read_number(rd, "recorded operation", NOT_RECORDED, &read.rec) ||
-	                        !expect(rd, ")", "the recorded operation is written in parentheses, like (17)")))
+	reader_skip(rd);
+	if (reader_accept(rd, "(") &&
+	    (!reader_number(rd, "recorded operation", NOT_RECORDED, &read.rec) ||
+	     !reader_expect(rd, ")", "the recorded operation is written in parentheses, like (17)")))
 		return false;
-	skip(rd);
-	if (rd->at < rd->end && peek(rd) != '|')
-		return parse_error(rd, rd->at, "a column ends with | or with its line", "%s needs nothing more",
-		                   ops[read.op].name);
+	reader_skip(rd);
+	if (rd->at < rd->end && reader_peek(rd) != '|')
+		return reader_error(rd, rd->at, "a column ends with | or with its line", "%s needs nothing more",
+		                    ops[read.op].name);
 	*u = read;
 	return true;
 }
@@ -438,17 +276,10 @@ static bool read_line(Reader *rd, uint32_t cycle, Line *l)
 {
 	static const char remedy[] = "a line is: cycle | alu | port | dram | switch";
 	for (int unit = 0; unit < UNITS; unit++)
-		if (!expect(rd, "|", remedy) || !read_slot(rd, unit, cycle, &l->slot[unit]))
+		if (!reader_expect(rd, "|", remedy) || !read_slot(rd, unit, cycle, &l->slot[unit]))
 			return false;
-	skip(rd);
-	return rd->at == rd->end || parse_error(rd, rd->at, remedy, "there are too many columns");
-}
-
-static void expect_end(Reader *rd)
-{
-	skip(rd);
-	if (rd->at < rd->end)
-		parse_error(rd, rd->at, "leave it out, or write # before it", "unexpected text at the end of the line");
+	reader_skip(rd);
+	return rd->at == rd->end || reader_error(rd, rd->at, remedy, "there are too many columns");
 }
 
 /* Number of lines in `... 13 empty`. */
@@ -457,13 +288,13 @@ static uint32_t read_gap(Reader *rd, uint32_t left)
 	static const char remedy[] = "lines left out are written `... 13 empty`";
 	size_t start = rd->at;
 	uint32_t n = 0;
-	skip(rd);
-	if (!read_number(rd, "gap", UINT32_MAX, &n) || !expect(rd, "empty", remedy))
+	reader_skip(rd);
+	if (!reader_number(rd, "gap", UINT32_MAX, &n) || !reader_expect(rd, "empty", remedy))
 		check_errors(rd->cx);
 	if (n > left)
 		fail_at(rd->cx, (Loc){ rd->src, start }, "change it, or the number after the word lines",
 		        "the routine has only %u lines more, not %u", left, n);
-	expect_end(rd);
+	reader_end(rd);
 	return n;
 }
 
@@ -474,7 +305,7 @@ static void read_cycle(Reader *rd, Routine *r, uint32_t cycle)
 	if (cycle == r->lines)
 		fail_at(rd->cx, (Loc){ rd->src, start }, "leave it out, or change the number after the word lines",
 		        "this is more than the routine's %u lines", r->lines);
-	if (!read_number(rd, "cycle", UINT32_MAX, &n))
+	if (!reader_number(rd, "cycle", UINT32_MAX, &n))
 		check_errors(rd->cx);
 	if (n != cycle)
 		fail_at(rd->cx, (Loc){ rd->src, start }, "number the lines from 0; lines left out are written `... 13 empty`",
@@ -488,30 +319,30 @@ Routine *microcode_parse(Ctx *cx, const Machine *m, const Src *src)
 	Routine *r = NEW(&cx->keep, 1, Routine);
 	src_check_text(cx, src);
 	static const char start[] = "a routine begins with the lines `routine NAME` and `lines NUMBER`";
-	next_line(&rd);
-	if (!expect(&rd, "routine", start))
+	reader_line(&rd);
+	if (!reader_expect(&rd, "routine", start))
 		check_errors(rd.cx);
-	skip(&rd);
+	reader_skip(&rd);
 	if (rd.at == rd.end)
 		fail_at(rd.cx, (Loc){ rd.src, rd.at }, "write it after the word routine", "the routine has no name");
 	r->name = arena_copy(&rd.cx->keep, rd.src->text + rd.at, rd.end - rd.at);
-	next_line(&rd);
-	bool fine = expect(&rd, "lines", start);
-	skip(&rd);
-	if (!fine || !read_number(&rd, "lines", (uint64_t)rd.m->block + 1, &r->lines))
+	reader_line(&rd);
+	bool fine = reader_expect(&rd, "lines", start);
+	reader_skip(&rd);
+	if (!fine || !reader_number(&rd, "lines", (uint64_t)rd.m->block + 1, &r->lines))
 		check_errors(rd.cx);
-	expect_end(&rd);
+	reader_end(&rd);
 	check_errors(rd.cx);
 	r->line = NEW(&cx->keep, r->lines, Line);
 	for (uint32_t t = 0; t < r->lines; t++)
 		for (int unit = 0; unit < UNITS; unit++)
 			r->line[t].slot[unit] = (Micro){ .op = GOP_NONE, .rec = NOT_RECORDED };
 	uint32_t cycle = 0;
-	while (next_line(&rd)) {
-		if (cycle == 0 && !r->update && accept(&rd, "update")) {
+	while (reader_line(&rd)) {
+		if (cycle == 0 && !r->update && reader_accept(&rd, "update")) {
 			r->update = true;
-			expect_end(&rd);
-		} else if (accept(&rd, "...")) {
+			reader_end(&rd);
+		} else if (reader_accept(&rd, "...")) {
 			cycle += read_gap(&rd, r->lines - cycle);
 		} else {
 			read_cycle(&rd, r, cycle++);

@@ -255,6 +255,19 @@ Code *gen_end(Gen *g)
 	return code;
 }
 
+void gen_replay(Gen *g, const Code *code)
+{
+	assert(!g->code.regs && !g->code.conds);
+	for (uint32_t base = 0; code->index_limit && base < g->m->relocations; base++)
+		if (code->index_limit[base])
+			g_index_limit(g, (uint16_t)base, code->index_limit[base]);
+	for (uint32_t i = 0; i < code->recs; i++) {
+		uint32_t dst = emit(g, code->rec[i]);
+		assert(dst == code->rec[i].dst);
+		(void)dst;
+	}
+}
+
 /* ---- instruction functions ---------------------------------------------------------------------- */
 
 Reg g_op(Gen *g, int op, Reg a, Reg b)

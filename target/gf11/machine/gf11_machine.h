@@ -111,7 +111,7 @@ typedef struct FormInfo {
 extern const FormInfo forms[FORMS];
 
 typedef struct OpInfo {
-	const char *name, *about;
+	const char *name, *meaning, *about; /* meaning: the expression of ops.def */
 	uint8_t unit, form;
 	size_t latency; /* offset of the parameter in Machine */
 } OpInfo;
@@ -230,6 +230,8 @@ uint32_t processors_receiver(const Processors *p, uint32_t configuration, uint32
 uint32_t processors_from_disk(const Processors *p, uint32_t configuration, uint32_t disk);
 uint32_t processors_disk_port(const Processors *p, uint32_t disk);       /* switch port of a disk */
 bool processors_disks_send(const Processors *p, uint32_t configuration); /* does it route any disk? */
+/* The word of a register, or, from m->registers on, of a condition code. */
+uint32_t *processors_register(const Processors *p, uint32_t number, uint32_t proc);
 
 /* ---- scan.c: scanner for specs of machine parts: link:input:3:5, random:7, flip:1e-9 ------------- */
 

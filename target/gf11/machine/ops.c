@@ -36,7 +36,7 @@ const FormInfo forms[FORMS] = {
 
 const OpInfo ops[GOPS] = {
 #define OP(NAME, name, unit, form, latency, meaning, about) \
-	[GOP_##NAME] = { name, about, UNIT_##unit, FORM_##form, offsetof(Machine, latency) },
+	[GOP_##NAME] = { name, #meaning, about, UNIT_##unit, FORM_##form, offsetof(Machine, latency) },
 #include "ops.def"
 };
 

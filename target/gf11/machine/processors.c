@@ -116,3 +116,8 @@ Processors *processors_new(Ctx *cx, const Machine *m, Switch *sw, uint32_t procs
 	p->threads = pool_threads(p->pool);
 	return p;
 }
+
+uint32_t *processors_register(const Processors *p, uint32_t number, uint32_t proc)
+{
+	return p->reg + ((size_t)(proc / LANES) * p->slots + number) * LANES + proc % LANES;
+}

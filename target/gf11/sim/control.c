@@ -124,7 +124,7 @@ static void execute(Controller *c, uint32_t routine)
 		faults_call(c->faults, c, routine);
 		return;
 	}
-	if (!c->traced) {
+	if (!c->traced && !c->routine[routine]->given) {
 		controller_enqueue(c, routine);
 		return;
 	}

@@ -226,14 +226,9 @@ void execute_fast(Processors *p, const Prepared *r, const uint32_t *base)
 
 /* ---- traced ------------------------------------------------------------------------------------- */
 
-/* A result in flight: its row of temporaries, and a second row for another operand (index or condition). */
-typedef struct InFlight {
-	const Micro *micro;
-	uint64_t done;
-	uint32_t row, second;
-} InFlight;
-typedef struct TracedRun {
+struct TracedRun {
 	Processors *p;
+	const Routine *r;
 	const uint32_t *base;
 	const FaultHooks *w; /* NULL: no fault injection */
 	uint64_t now;
@@ -243,7 +238,7 @@ typedef struct TracedRun {
 	uint32_t flights;              /* in issue order */
 	uint64_t busy[(1 << 16) / 64]; /* bitmap of temporaries in use */
 	uint32_t taken;                /* words consumed of each disk */
-} TracedRun;
+};
 
 static uint32_t *word_at(const Processors *p, uint32_t slot, uint32_t proc)
 {
@@ -450,46 +445,87 @@ static void issue(TracedRun *t, const Micro *u)
 	}
 }
 
+/* One cycle: write-backs, then issue. */
+static void traced_cycle(TracedRun *t, TraceFn *fn, void *user)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < t->flights; i++) {
+		InFlight f = t->flight[i];
+		if (f.done != t->now) {
+			t->flight[kept++] = f;
+			continue;
+		}
+		for (uint32_t block = 0; block < t->p->blocks && !only_watched(t); block++)
+			write_back_block(t, &f, block);
+		for (uint32_t k = 0; k < t->watches && (f.second == NONE || only_watched(t)); k++)
+			write_back_one(t, &f, t->watch[k]);
+		row_free(t, f.row);
+		if (f.second != NONE)
+			row_free(t, f.second);
+	}
+	t->flights = kept;
+	if (t->w)
+		t->w->cycle(t->w->user, t->now);
+	for (uint32_t unit = 0; unit < UNITS && t->now < t->r->lines; unit++) {
+		const Micro *u = &t->r->line[t->now].slot[unit];
+		if (u->op == GOP_NONE)
+			continue;
+		issue(t, u);
+		if (fn)
+			fn(user, &(TraceEvent){ t->now, unit, u, t->now + (uint64_t)op_latency(t->p->m, u->op) });
+	}
+	t->now++;
+}
+
+static bool traced_goes_on(const TracedRun *t) { return t->now < t->r->lines || t->flights; }
+
 void execute_hooked(Processors *p, const Routine *r, const uint32_t *base, const FaultHooks *w, TraceFn *fn, void *user)
 {
-	TracedRun t = { .p = p, .base = base, .w = w };
+	TracedRun t = { .p = p, .r = r, .base = base, .w = w };
 	for (uint32_t i = 0; i < p->procs && w; i++)
 		if (w->watched[i])
 			t.watch[t.watches++] = (uint16_t)i;
-	for (; t.now < r->lines || t.flights; t.now++) {
-		uint32_t kept = 0;
-		for (uint32_t i = 0; i < t.flights; i++) {
-			InFlight f = t.flight[i];
-			if (f.done != t.now) {
-				t.flight[kept++] = f;
-				continue;
-			}
-			for (uint32_t block = 0; block < t.p->blocks && !only_watched(&t); block++)
-				write_back_block(&t, &f, block);
-			for (uint32_t k = 0; k < t.watches && (f.second == NONE || only_watched(&t)); k++)
-				write_back_one(&t, &f, t.watch[k]);
-			row_free(&t, f.row);
-			if (f.second != NONE)
-				row_free(&t, f.second);
-		}
-		t.flights = kept;
-		if (w)
-			w->cycle(w->user, t.now);
-		for (uint32_t unit = 0; unit < UNITS && t.now < r->lines; unit++) {
-			const Micro *u = &r->line[t.now].slot[unit];
-			if (u->op == GOP_NONE)
-				continue;
-			issue(&t, u);
-			if (fn)
-				fn(user, &(TraceEvent){ t.now, unit, u, t.now + (uint64_t)op_latency(p->m, u->op) });
-		}
-	}
+	while (traced_goes_on(&t))
+		traced_cycle(&t, fn, user);
 }
 
 void execute_traced(Processors *p, const Routine *r, const uint32_t *base, TraceFn *fn, void *user)
 {
 	execute_hooked(p, r, base, NULL, fn, user);
 }
+
+TracedRun *traced_new(Ctx *cx, Processors *p, const Routine *r, const uint32_t *base)
+{
+	TracedRun *t = NEW(&cx->keep, 1, TracedRun);
+	traced_restart(t, p, r, base);
+	return t;
+}
+
+void traced_restart(TracedRun *t, Processors *p, const Routine *r, const uint32_t *base)
+{
+	memset(t, 0, sizeof *t);
+	t->p = p;
+	t->r = r;
+	t->base = base;
+}
+
+bool traced_step(TracedRun *t, TraceFn *fn, void *user)
+{
+	if (!traced_goes_on(t))
+		return false;
+	traced_cycle(t, fn, user);
+	return true;
+}
+
+uint64_t traced_now(const TracedRun *t) { return t->now; }
+
+const InFlight *traced_flights(const TracedRun *t, uint32_t *count)
+{
+	*count = t->flights;
+	return t->flight;
+}
+
+uint32_t traced_result(const TracedRun *t, const InFlight *f, uint32_t proc) { return *word_at(t->p, f->row, proc); }
 
 /* ---- bench -------------------------------------------------------------------------------------- */
 

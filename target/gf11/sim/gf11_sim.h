@@ -25,6 +25,19 @@ typedef struct TraceEvent {
 } TraceEvent;
 typedef void TraceFn(void *user, const TraceEvent *e);
 void execute_traced(Processors *p, const Routine *r, const uint32_t *base, TraceFn *fn, void *user);
+/* The same a cycle at a time, for a debugger. */
+typedef struct TracedRun TracedRun;
+typedef struct InFlight { /* a result in flight: its row of temporaries, and one for an index or condition */
+	const Micro *micro;
+	uint64_t done;
+	uint32_t row, second;
+} InFlight;
+TracedRun *traced_new(Ctx *cx, Processors *p, const Routine *r, const uint32_t *base);
+void traced_restart(TracedRun *t, Processors *p, const Routine *r, const uint32_t *base);
+bool traced_step(TracedRun *t, TraceFn *fn, void *user);             /* false: the routine has ended */
+uint64_t traced_now(const TracedRun *t);                             /* the cycle that comes next */
+const InFlight *traced_flights(const TracedRun *t, uint32_t *count); /* in issue order */
+uint32_t traced_result(const TracedRun *t, const InFlight *f, uint32_t proc);
 /* The same with fault injection hooks.  `now` is a cycle of the routine. */
 typedef struct FaultHooks {
 	const uint8_t *watched; /* [logical procs] result and write are called for these */

@@ -129,11 +129,13 @@ static uint32_t add(FlowBuilder *k, FlowNode n)
 	return k->f->nodes++;
 }
 
-/* Registers are undefined at the start of a call. */
+/* Registers are undefined at the start of a call, unless the host has set them; then the routine runs traced. */
 static uint32_t read_now(FlowBuilder *k, const IssueEvent *i, uint32_t place)
 {
 	uint32_t registers = (uint32_t)k->f->p->m->registers;
 	bool condition = place >= registers;
+	if (k->now[place] == NONE && k->f->r->given && k->f->r->given[place])
+		k->now[place] = add(k, (FlowNode){ .op = GOP_CONST, .in = { NONE, NONE, NONE } });
 	if (k->now[place] == NONE)
 		fail(k->f->cx, MP_BAD_INPUT, "write it at least its latency earlier",
 		     "%s: %s in line %u reads %s %u, which is undefined here", k->f->r->name, ops[i->micro->op].name, i->line,
@@ -293,7 +295,7 @@ Flow *flow_make(Ctx *cx, const Processors *p, const Routine *r)
 	uint32_t places = (uint32_t)(p->m->registers + p->m->conditions);
 	Flow *f = NEW(&cx->scratch, 1, Flow);
 	*f = (Flow){ .cx = cx, .p = p, .r = r, .spaces = 1 };
-	f->node = NEW(&cx->scratch, 2 * (size_t)e.issues, FlowNode);
+	f->node = NEW(&cx->scratch, 2 * (size_t)e.issues + (r->given ? places : 0), FlowNode);
 	f->space = NEW(&cx->keep, MAX_SPACES, Space);
 	f->space_of = NEW(&cx->scratch, 2 * (size_t)p->m->relocations, uint32_t);
 	f->route = NEW(&cx->keep, p->sw ? p->sw->stored : 0, SwitchRoute *);

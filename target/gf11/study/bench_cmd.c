@@ -110,7 +110,7 @@ void run_bench(CommandRun *c)
 {
 	uint32_t threads = threads_of(c);
 	c->level = 0; /* schedule length does not matter here */
-	const Routine *r = routine_make(c, routine_find("forward"));
+	const Routine *r = routine_make(c->cx, c->m, routine_find("forward"), (int)c->level);
 	Measured b = execute_measure(c->cx, c->m, r, (uint32_t)c->m->processors, threads, 1);
 	buf_printf(c->text, "%s on %s: %.3g billion processor-cycles per second in the best tenth of the time\n", r->name,
 	           c->m->name, b.rate / 1e9);

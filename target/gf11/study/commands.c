@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands of the GF11: microprop gf11 machine | efficiency | microcode | trace | run | switch | bench, and more.
- * In: a command's name, operands and options. Out: a report as text, CSV or one JSON object.
+/* Commands of the GF11: microprop gf11 machine | efficiency | schedule | microcode | trace | run | switch | bench, and
+ * more. In: a command's name, operands and options. Out: a report as text, CSV or one JSON object.
  *
  * `option_rows` lists the options, `commands` the commands; most are in files of their own. Every report ends with the
  * simulated cycles, the processors and the time taken here; in text as a comment. */
@@ -163,6 +163,12 @@ static const OptionRow option_rows[] = {
 	{ "out", IS_TEXT, offsetof(CommandRun, write), 0 },
 	{ "csv", IS_FLAG, offsetof(CommandRun, as_csv), 0 },
 	{ "extended", IS_FLAG, offsetof(CommandRun, extended), 0 },
+	{ "set", IS_LIST, offsetof(CommandRun, set), offsetof(CommandRun, sets) },
+	{ "show", IS_LIST, offsetof(CommandRun, show), offsetof(CommandRun, shows) },
+	{ "base", IS_LIST, offsetof(CommandRun, base), offsetof(CommandRun, bases) },
+	{ "route", IS_LIST, offsetof(CommandRun, route), offsetof(CommandRun, routes) },
+	{ "fill", IS_TEXT, offsetof(CommandRun, fill), 0 },
+	{ "operations", IS_FLAG, offsetof(CommandRun, operations), 0 },
 	{ "trials", IS_COUNT, offsetof(CommandRun, trials), 1000000 },
 	{ "trials-of", IS_TEXT, offsetof(CommandRun, trials_of), 0 },
 };
@@ -185,9 +191,11 @@ static const CommandDef commands[] = {
 	{ "disks", "[FILE.topo]", 1, " cases procs sum compiler sigmoid bundle update ", run_disks },
 	{ "efficiency", "[FILE.topo]", 1, " routines level procs compiler small-layers sigmoid bundle update group tree ",
 	  run_efficiency },
-	{ "microcode", "ROUTINE|FILE", 1, " level ", run_microcode },
+	{ "ops", "[NAME]", MAX_OPERANDS, " ", run_ops },
+	{ "schedule", "FILE|-", 1, " level ", run_schedule },
+	{ "microcode", "ROUTINE|FILE", 1, " level operations ", run_microcode },
 	{ "trace", "ROUTINE|FILE", 1, " level kanata chrome ", run_trace },
-	{ "run", "ROUTINE|FILE", 1, " level procs traced threads simulate ", run_run },
+	{ "run", "ROUTINE|FILE", 1, " level procs traced threads simulate set show base route fill ", run_run },
 	{ "switch", "ring|tree:K|random:SEED|broadcast:PORT|FILE", 1, " dead ", run_switch },
 	{ "diagnose", "[FILE.topo]", 1,
 	  " cases procs sum compiler sigmoid bundle update threads fault fault-seed trials trials-of ", run_diagnose },
@@ -214,9 +222,11 @@ uint32_t threads_of(const CommandRun *c)
 
 static bool option_fits(const CommandDef *v, const OptionRow *row)
 {
-	const char *at = strstr(v->options, row->name);
 	size_t len = strlen(row->name);
-	return row < option_rows + 2 || (at && at[-1] == ' ' && at[len] == ' ');
+	for (const char *at = v->options; (at = strstr(at, row->name)); at += len)
+		if (at[-1] == ' ' && at[len] == ' ')
+			return true;
+	return row < option_rows + 2;
 }
 
 static const OptionRow *option_row(const CommandRun *c, const char *word, size_t len)

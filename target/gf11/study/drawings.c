@@ -148,7 +148,7 @@ static void draw_sigmoid(const CommandRun *c, const char *title, Buf *b)
 	double largest = 0, sum = 0;
 	Cell word[EACH], *table = NEW(a, TABLE_WORDS, Cell);
 	uint32_t points = 0;
-	runner_fill(w, k);
+	runner_fill(w, k, false);
 	for (uint32_t proc = 0; proc < PROCS; proc++) {
 		for (uint32_t i = 0; i < EACH; i++)
 			word[i].f = (float)(-16 + 32.0 * (proc * EACH + i) / (COUNT_X - 1));

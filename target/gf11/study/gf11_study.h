@@ -3,6 +3,7 @@
 #ifndef GF11_STUDY_H
 #define GF11_STUDY_H
 
+#include "gf11_bench.h"
 #include "gf11_sum.h"
 #include "plot.h"
 
@@ -83,6 +84,10 @@ typedef struct CommandRun {
 	size_t deads;
 	const char *fault[MAX_PARTS];
 	size_t faults;
+	const char *set[MAX_PARTS], *show[MAX_PARTS], *base[MAX_PARTS], *route[MAX_PARTS];
+	size_t sets, shows, bases, routes;
+	const char *fill;
+	bool operations;
 	uint64_t fault_seed; /* 1 if not given */
 	const char *trials_of;
 	uint64_t level, threads, cases, bundle, update, group, trials;
@@ -119,9 +124,9 @@ uint32_t threads_of(const CommandRun *c); /* --threads; default one for each CPU
 
 /* ---- routine_cmd.c: commands that make and run routines ---- */
 
-void routine_names(Buf *out);                                      /* "the routines are: ..." */
-Routine *routine_make(const CommandRun *c, const RoutineDef *def); /* recorded, scheduled, checked */
-void run_routines(CommandRun *c);                                  /* efficiency --routines */
+void run_routines(CommandRun *c); /* efficiency --routines */
+void run_schedule(CommandRun *c);
+void run_ops(CommandRun *c);
 void run_microcode(CommandRun *c);
 void run_trace(CommandRun *c);
 void run_run(CommandRun *c);
@@ -129,22 +134,6 @@ void run_run(CommandRun *c);
 /* ---- bench_cmd.c: executor speed ---- */
 
 void run_bench(CommandRun *c);
-
-/* ---- runner.c: a machine that runs one routine ---- */
-
-typedef struct Runner {
-	Ctx *cx;
-	const Machine *m;
-	Switch *sw;
-	Processors *p;
-	uint64_t end[2]; /* of tables and the routine's data, in SRAM and DRAM */
-	uint64_t result; /* words of SRAM, spills excluded */
-	bool *index;     /* [words of SRAM] loaded and used as an index; in scratch */
-} Runner;
-Runner *runner_new(Ctx *cx, const Machine *m, uint32_t procs, uint32_t threads);
-Controller *runner_load(Runner *w, const Routine *r); /* a new controller; the routine is number 0 */
-void runner_fill(const Runner *w, Controller *c);     /* writes tables and pseudo-random data from the host */
-uint64_t runner_checksum(const Runner *w);            /* of SRAM, and of the DRAM that the routine addresses */
 
 /* ---- net_args.c: arguments of the back-propagation commands ---- */
 

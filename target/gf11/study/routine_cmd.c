@@ -1,60 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop gf11 efficiency --routines | microcode | trace | run. In: the name of a library routine, or a file of
- * microcode. Out: quality of the schedule, microcode, a trace, the result of a run. Each routine runs once: reported
- * cycles are simulated ones. */
+/* microprop gf11 efficiency --routines | microcode | schedule | trace | run. In: the name of a library routine, a file
+ * of microcode or of operations. Out: quality of the schedule, microcode, a trace, the result of a run. Each routine
+ * runs once: reported cycles are simulated ones. */
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "gf11_study.h"
 
-/* ---- routines: recorded, scheduled, checked; or read from a file and checked ---- */
-
-void routine_names(Buf *out)
-{
-	buf_puts(out, "the routines are:");
-	for (size_t i = 0; i < routine_def_count; i++)
-		buf_printf(out, " %s", routine_defs[i].name);
-}
-
-Routine *routine_make(const CommandRun *c, const RoutineDef *def)
-{
-	const ScheduleOptions o = { .level = (int)c->level };
-	Routine *r = schedule(c->cx, c->m, routine_record(c->cx, c->m, def), &o);
-	const char *fault = check_routine(c->cx, c->m, r);
-	if (fault)
-		fail(c->cx, MP_FAILED, "this is a fault of the scheduler, please report it",
-		     "%s: the schedule breaks a rule of the machine: %s", def->name, fault);
-	r->report.checked = true;
-	r->report.in_order = bound_in_order(c->cx, c->m, r->code);
-	r->update = def->update;
-	if (def->update)
-		r->report.report_measure = (double)(c->m->switch_interval * r->report.transfers) / r->report.cycles;
-	return r;
-}
-
 static Routine *operand_make(const CommandRun *c)
 {
-	const char *name = c->operand[0];
-	const RoutineDef *def = routine_find(name);
-	if (def)
-		return routine_make(c, def);
-	if (strpbrk(name, "./") || strcmp(name, "-") == 0 || access(name, R_OK) == 0) {
-		Routine *r = microcode_parse(c->cx, c->m, src_open(c->cx, &c->cx->keep, name));
-		const char *fault = check_routine(c->cx, c->m, r);
-		if (fault)
-			fail(c->cx, MP_BAD_INPUT, "change the microcode, or take the machine it was made for with --machine",
-			     "%s breaks a rule of the machine %s: %s", name, c->m->name, fault);
-		r->report.checked = true;
-		r->report.cycles = routine_cycles(c->m, r);
-		for (uint32_t t = 0; t < r->lines; t++)
-			for (uint32_t unit = 0; unit < UNITS; unit++)
-				r->report.operations += r->line[t].slot[unit].op != GOP_NONE;
-		return r;
-	}
-	Buf names = { .arena = &c->cx->scratch };
-	routine_names(&names);
-	fail(c->cx, MP_BAD_INPUT, names.s, "there is no routine '%s', and no such file", name);
+	return routine_open(c->cx, c->m, c->operand[0], (int)c->level, NULL);
 }
 
 static uint64_t account_cycles(const Controller *k) { return k->account.cycles + k->account.call_cycles; }
@@ -139,7 +94,7 @@ typedef struct Row {
 static void row_make(void *arg)
 {
 	Row *row = arg;
-	row->r = routine_make(row->c, row->def);
+	row->r = routine_make(row->c->cx, row->c->m, row->def, (int)row->c->level);
 	row->cycles = run_once(row->w, row->r);
 }
 
@@ -213,8 +168,25 @@ static const char *text_make(const CommandRun *c, const Routine *r, size_t *len)
 	return text.s;
 }
 
+/* The operations that a routine was scheduled from, in program order. */
+static void print_operations(CommandRun *c)
+{
+	const RoutineDef *def = routine_find(c->operand[0]);
+	const Code *code = def ? routine_record(c->cx, c->m, def)
+	                       : operations_parse(c->cx, c->m, src_open(c->cx, &c->cx->keep, c->operand[0]));
+	Buf text = { .arena = &c->cx->scratch };
+	operations_print(c->m, code, &text);
+	buf_add(c->text, text.s, text.len);
+	jw_text(c->json, "name", code->name);
+	jw_text(c->json, "operations", text.s);
+}
+
 void run_microcode(CommandRun *c)
 {
+	if (c->operations) {
+		print_operations(c);
+		return;
+	}
 	size_t len;
 	const Routine *r = operand_make(c);
 	const char *text = text_make(c, r, &len);
@@ -224,6 +196,26 @@ void run_microcode(CommandRun *c)
 	jw_text(c->json, "microcode", text);
 	jw_flag(c->json, "assembles_back", true);
 	report_end(c, run_once(runner_whole(c), r), 0);
+}
+
+void run_schedule(CommandRun *c)
+{
+	size_t len;
+	Code *code = operations_parse(c->cx, c->m, src_open(c->cx, &c->cx->keep, c->operand[0]));
+	const Routine *r = routine_schedule(c->cx, c->m, code, (int)c->level);
+	const char *text = text_make(c, r, &len);
+	const Report *p = &r->report;
+	buf_add(c->text, text, len);
+	buf_printf(c->text, "\n# %u operations in %u cycles; in program order they would take %u\n", p->operations,
+	           p->cycles, p->in_order);
+	buf_printf(c->text,
+	           p->optimal ? "# no schedule is shorter\n"
+	                      : "# no schedule is shorter than %u cycles; --level %u searches longer\n",
+	           p->bound, (unsigned)min_u64(c->level + 1, 9));
+	buf_puts(c->text, "# checked: it obeys every rule of the machine and computes what the operations say\n");
+	routine_json(c, r);
+	jw_text(c->json, "microcode", text);
+	jw_flag(c->json, "assembles_back", true);
 }
 
 static void issue_count(void *user, const TraceEvent *e)
@@ -268,44 +260,82 @@ void run_trace(CommandRun *c)
 /* ---- run ---- */
 
 /* Executes the recorded calls directly: no microcode, no cycles. */
-static void simulate(const CommandRun *c, const Runner *w, const Controller *k, const RoutineDef *def)
+static void simulate(const CommandRun *c, const Bench *b, const RoutineDef *def)
 {
-	Gen *g = gen_simulate(c->cx, w->p, k->base);
-	def->make(g, def->size);
+	Gen *g = gen_simulate(c->cx, b->w->p, b->k->base);
+	if (def)
+		def->make(g, def->size);
+	else
+		gen_replay(g, b->r->code);
 	gen_end(g);
+}
+
+/* Only the traced run keeps registers and conditions where they can be set and seen. */
+static bool needs_registers(const CommandRun *c, const Place *show, const Bench *b)
+{
+	bool needed = false;
+	for (size_t i = 0; i < c->shows + c->sets; i++) {
+		int memory = i < c->shows ? show[i].memory : b->set[i - c->shows].place.memory;
+		needed |= memory == IN_REG || memory == PLACE_COND;
+	}
+	return needed;
+}
+
+static void show_places(const CommandRun *c, Bench *b, const Place *show)
+{
+	if (!c->shows)
+		return;
+	jw_start(c->json, "show", '[');
+	for (size_t i = 0; i < c->shows; i++)
+		bench_show(b, &show[i], c->text, c->json);
+	jw_end(c->json, ']');
 }
 
 void run_run(CommandRun *c)
 {
-	const char *mode = c->simulate ? "simulated" : c->traced ? "traced" : "fast";
+	static const char *const fills[] = { "random", "zero" };
 	const RoutineDef *def = routine_find(c->operand[0]);
 	if (c->simulate && c->traced)
 		fail(c->cx, MP_BAD_INPUT, "leave one of the two out", "is it to run --traced or to --simulate?");
-	const Routine *r = operand_make(c);
-	if (c->simulate && !def)
-		fail(c->cx, MP_BAD_INPUT, "leave --simulate out, or name a routine of the library",
-		     "%s is microcode: it has no recorded calls that could be executed at once", c->operand[0]);
 	c->used = procs_one(c);
-	Runner *w = runner_new(c->cx, c->m, c->used, threads_of(c));
-	Controller *k = runner_load(w, r);
-	runner_fill(w, k);
-	k->traced = c->traced;
+	Place *show = NEW(&c->cx->scratch, c->shows + 1, Place);
+	for (size_t i = 0; i < c->shows; i++)
+		show[i] = place_read(c->cx, c->m, c->used, "--show", c->show[i]);
+	const BenchSpec spec = { .m = c->m,
+		                     .procs = c->used,
+		                     .threads = threads_of(c),
+		                     .level = (int)c->level,
+		                     .zero = c->fill && choice_read(c->cx, "--fill", c->fill, fills, 2) == 1,
+		                     .set = c->set,
+		                     .base = c->base,
+		                     .route = c->route,
+		                     .sets = c->sets,
+		                     .bases = c->bases,
+		                     .routes = c->routes };
+	Bench *b = bench_open(c->cx, c->operand[0], NULL, &spec);
+	const Routine *r = b->r;
+	Controller *k = b->k;
+	bool registers = needs_registers(c, show, b);
+	if (c->simulate && !r->code)
+		fail(c->cx, MP_BAD_INPUT, "leave --simulate out, or name a routine of the library or a file of operations",
+		     "%s is microcode: it has no recorded calls that could be executed at once", c->operand[0]);
+	if (c->simulate && registers)
+		fail(c->cx, MP_BAD_INPUT, "leave --simulate out, or show memory only",
+		     "recorded calls executed directly use no registers of the machine");
+	k->traced = c->traced || registers;
+	const char *mode = c->simulate ? "simulated" : k->traced ? "traced" : "fast";
 	double start = clock_seconds();
 	if (c->simulate)
-		simulate(c, w, k, def);
+		simulate(c, b, def);
 	else
 		controller_call(k, 0);
 	double took = clock_seconds() - start;
 	const Account *a = &k->account;
 	Buf checksum = { .arena = &c->cx->scratch };
-	buf_printf(&checksum, "%016" PRIx64, runner_checksum(w));
-	buf_printf(c->text, "%s on %s, %s, %u thread%s\n", r->name, c->m->name, mode, w->p->threads,
-	           w->p->threads == 1 ? "" : "s");
-	account_print(k, took, c->text);
-	buf_printf(c->text, "checksum of memory    %s\n", checksum.s);
+	buf_printf(&checksum, "%016" PRIx64, runner_checksum(b->w));
 	routine_json(c, r);
 	jw_text(c->json, "mode", mode);
-	jw_count(c->json, "threads", w->p->threads);
+	jw_count(c->json, "threads", b->w->p->threads);
 	jw_count(c->json, "calls", a->calls);
 	jw_count(c->json, "routine_cycles", a->cycles);
 	jw_count(c->json, "call_cycles", a->call_cycles);
@@ -313,5 +343,116 @@ void run_run(CommandRun *c)
 	jw_real(c->json, "host_word_seconds", NULL, a->host_seconds);
 	jw_real(c->json, "execution_seconds", "%.6f", took);
 	jw_text(c->json, "checksum", checksum.s);
+	if (c->shows) {
+		Buf none = { .arena = &c->cx->scratch }, *text = c->text;
+		buf_printf(c->text, "%s on %s: ", r->name, c->m->name);
+		if (c->simulate)
+			buf_puts(c->text, "executed in program order\n");
+		else
+			buf_printf(c->text, "%" PRIu64 " cycles\n", a->cycles);
+		show_places(c, b, show);
+		c->text = &none; /* values are the whole report */
+		report_end(c, account_cycles(k), 0);
+		c->text = text;
+		return;
+	}
+	buf_printf(c->text, "%s on %s, %s, %u thread%s\n", r->name, c->m->name, mode, b->w->p->threads,
+	           b->w->p->threads == 1 ? "" : "s");
+	account_print(k, took, c->text);
+	buf_printf(c->text, "checksum of memory    %s\n", checksum.s);
 	report_end(c, account_cycles(k), 0);
+}
+
+/* ---- ops ---- */
+
+/* What memory and switch operations do; the others are expressions of ops.def. */
+static const char *meaning_of(int op)
+{
+	static const char *const moves[FORMS] = {
+		[FORM_LOAD] = "dst = sram[m]",         [FORM_STORE] = "sram[m] = a",       [FORM_LOOKUP] = "dst = sram[m + a]",
+		[FORM_PUT] = "sram[m + b] = a",        [FORM_FETCH] = "sram[m] = dram[f]", [FORM_FLUSH] = "dram[f] = sram[m]",
+		[FORM_XFER] = "dst = a of the sender",
+	};
+	const char *meaning = ops[op].meaning;
+	return moves[ops[op].form] ? moves[ops[op].form] : strncmp(meaning, "cell_", 5) == 0 ? meaning + 5 : meaning;
+}
+
+static const char *form_name(int form)
+{
+	static const char *const names[FORMS] = {
+		[FORM_RR] = "RR",         [FORM_R] = "R",     [FORM_CMP] = "CMP",     [FORM_SELECT] = "SELECT",
+		[FORM_MASKED] = "MASKED", [FORM_IMM] = "IMM", [FORM_LOAD] = "LOAD",   [FORM_STORE] = "STORE",
+		[FORM_LOOKUP] = "LOOKUP", [FORM_PUT] = "PUT", [FORM_FETCH] = "FETCH", [FORM_FLUSH] = "FLUSH",
+		[FORM_XFER] = "XFER",
+	};
+	return names[form];
+}
+
+static const char *latency_name(int op)
+{
+	for (size_t i = 0; i < machine_row_count; i++)
+		if (machine_rows[i].offset == ops[op].latency)
+			return machine_rows[i].name;
+	return NULL;
+}
+
+static bool op_wanted(const CommandRun *c, int op)
+{
+	for (uint32_t i = 0; i < c->operands; i++)
+		if (strcmp(c->operand[i], ops[op].name) == 0 || strcmp(c->operand[i], unit_names[ops[op].unit]) == 0)
+			return true;
+	return !c->operands;
+}
+
+static void check_wanted(const CommandRun *c)
+{
+	const char *names[GOPS + UNITS];
+	for (int i = 0; i < GOPS + UNITS; i++)
+		names[i] = i < GOPS ? ops[i].name : unit_names[i - GOPS];
+	for (uint32_t i = 0; i < c->operands; i++) {
+		size_t k = 0;
+		while (k < COUNT(names) && strcmp(c->operand[i], names[k]) != 0)
+			k++;
+		const char *near = k < COUNT(names) ? NULL : nearest_name(c->operand[i], names, COUNT(names));
+		if (k == COUNT(names))
+			fail(c->cx, MP_BAD_INPUT, "gf11 ops lists all of them; alu, port, dram and switch are the units",
+			     near ? "there is no operation or unit '%s'; did you mean '%s'?" : "there is no operation or unit '%s'",
+			     c->operand[i], near);
+	}
+}
+
+void run_ops(CommandRun *c)
+{
+	static const Column columns[] = {
+		{ "name", "name", .width = -7 },
+		{ "operation", "form", .width = -29 },
+		{ "unit", "unit", .width = -7 },
+		{ "latency", "cycles ", .width = 7 },
+		{ "meaning", "meaning", .width = -23 },
+		{ "about", "", .width = -8 },
+		{ .key = "form" },
+		{ .key = "latency_parameter" },
+	};
+	check_wanted(c);
+	Table t = report_table(c, columns, COUNT(columns));
+	table_start(&t, "ops");
+	for (int op = 0; op < GOPS; op++) {
+		Buf form = { .arena = &c->cx->scratch };
+		op_example(op, &form);
+		const TableCell cell[COUNT(columns)] = {
+			tc_text(ops[op].name),
+			tc_text(form.s),
+			tc_text(unit_names[ops[op].unit]),
+			tc_count((uint64_t)op_latency(c->m, op)),
+			tc_text(meaning_of(op)),
+			tc_text(ops[op].about),
+			tc_text(form_name(ops[op].form)),
+			tc_text(latency_name(op)),
+		};
+		if (op_wanted(c, op))
+			table_row(&t, cell);
+	}
+	table_end(&t);
+	buf_puts(c->text, "\n# v registers, w conditions, s[100] SRAM, d[4000] DRAM, k0 a configuration of the switch\n"
+	                  "# cycles: from issue until the result can be read; .f float, .i int32, .u uint32 of a word\n");
 }

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <xxhash.h>
 
-#include "gf11_study.h"
+#include "gf11_bench.h"
 
 enum { STREAM_RUN = 80, MOST_PROCESSORS = 4096, BASES = 256 };
 enum { OF_SRAM, OF_DRAM, MEMORIES };
@@ -97,6 +97,37 @@ static void origins_issue(Origins *o, const Micro *u, uint64_t now)
 
 /* ---- loading and filling ---- */
 
+/* SPEC of `K=SPEC` for this configuration; NULL: none. */
+static const char *route_of(const Runner *w, uint32_t number)
+{
+	static const char form[] = "write K=SPEC, such as 0=ring, 1=tree:2, 2=random:7 or 3=FILE with lines of two ports";
+	const char *found = NULL;
+	for (size_t i = 0; i < w->routes; i++) {
+		Scan s = scan_spec(w->cx, "--route", w->route[i]);
+		uint32_t k = scan_index(&s, "configuration", (uint32_t)w->m->configurations, form);
+		if (!scan_word(&s, "=") || scan_peek(&s) < 0)
+			fail_at(w->cx, scan_here(&s), form, "here = and routes are missing");
+		found = k == number ? w->route[i] + s.at : found;
+	}
+	return found;
+}
+
+/* The next one. Configuration 0 joins buddies, i and i ^ 1; k sends k processors further.  A ring can do one step. */
+static void configuration_store(Runner *w)
+{
+	uint32_t procs = w->p->procs, k = w->sw->stored;
+	const char *spec = route_of(w, k);
+	assert(procs > 0);
+	uint16_t *to = NEW(&w->cx->scratch, w->sw->ports, uint16_t);
+	for (uint32_t i = 0; i < w->sw->ports; i++) {
+		uint32_t step = w->m->ring_only ? (i + 1) % procs : k ? (i + k) % procs : i ^ 1;
+		to[i] = (uint16_t)(i < procs && step < procs ? step : NO_ROUTE);
+	}
+	if (spec)
+		permutation_make(w->cx, spec, procs, w->sw->ports, to);
+	switch_store(w->cx, w->sw, to);
+}
+
 Controller *runner_load(Runner *w, const Routine *r)
 {
 	Controller *c = controller_new(w->cx, w->p);
@@ -104,17 +135,8 @@ Controller *runner_load(Runner *w, const Routine *r)
 	w->result = routine_spill_low(w->m, r);
 	for (uint32_t t = 0; t < r->lines; t++) {
 		const Micro *u = &r->line[t].slot[UNIT_SWITCH];
-		while (u->op == GOP_XFER && w->sw->stored <= u->k.u) {
-			/* Configuration 0 joins buddies, i and i ^ 1; k sends k processors further.  A ring can do one step. */
-			uint32_t procs = w->p->procs, k = w->sw->stored;
-			assert(procs > 0);
-			uint16_t *to = NEW(&w->cx->scratch, w->sw->ports, uint16_t);
-			for (uint32_t i = 0; i < w->sw->ports; i++) {
-				uint32_t step = w->m->ring_only ? (i + 1) % procs : k ? (i + k) % procs : i ^ 1;
-				to[i] = (uint16_t)(i < procs && step < procs ? step : NO_ROUTE);
-			}
-			switch_store(w->cx, w->sw, to);
-		}
+		while (u->op == GOP_XFER && w->sw->stored <= u->k.u)
+			configuration_store(w);
 	}
 	for (uint32_t t = 0; t < r->lines; t++)
 		for (uint32_t unit = 0; unit < UNITS; unit++)
@@ -147,7 +169,7 @@ Controller *runner_load(Runner *w, const Routine *r)
 		          .reg = NEW(a, (size_t)m->registers, uint32_t),
 		          .spilled = NEW(a, (size_t)m->sram, uint32_t),
 		          .coming = NEW(a, most, Arrival) };
-	w->index = NEW(a, (size_t)m->sram, bool);
+	w->index = NEW(&w->cx->keep, (size_t)m->sram, bool);
 	for (uint32_t t = 0; t < r->lines; t++) {
 		origins_arrive(&o, t);
 		for (uint32_t unit = 0; unit < UNITS; unit++)
@@ -166,17 +188,17 @@ static Cell data_word(const Runner *w, int memory, uint64_t at, uint32_t proc)
 	return (Cell){ .f = (float)(2 * random_unit((uint64_t)memory, STREAM_RUN, number) - 1) };
 }
 
-static void words_write(const Runner *w, Controller *c, int memory, uint64_t from, Cell *word)
+static void words_write(const Runner *w, Controller *c, int memory, uint64_t from, bool zero, Cell *word)
 {
 	uint32_t count = (uint32_t)(w->end[memory] > from ? w->end[memory] - from : 0);
 	for (uint32_t proc = 0; proc < w->p->procs && count; proc++) {
 		for (uint32_t i = 0; i < count; i++)
-			word[i] = data_word(w, memory, from + i, proc);
+			word[i] = zero ? (Cell){ 0 } : data_word(w, memory, from + i, proc);
 		host_write(c, proc, memory == OF_DRAM, (uint32_t)from, word, count);
 	}
 }
 
-void runner_fill(const Runner *w, Controller *c)
+void runner_fill(const Runner *w, Controller *c, bool zero)
 {
 	uint64_t most = w->end[OF_SRAM] > w->end[OF_DRAM] ? w->end[OF_SRAM] : w->end[OF_DRAM];
 	uint32_t tables = w->m->sram < TABLE_WORDS ? (uint32_t)w->m->sram : TABLE_WORDS;
@@ -184,8 +206,8 @@ void runner_fill(const Runner *w, Controller *c)
 	tables_fill(word);
 	for (uint32_t proc = 0; proc < w->p->procs; proc++)
 		host_write(c, proc, false, 0, word, tables);
-	words_write(w, c, OF_SRAM, TABLE_WORDS, word);
-	words_write(w, c, OF_DRAM, 0, word);
+	words_write(w, c, OF_SRAM, TABLE_WORDS, zero, word);
+	words_write(w, c, OF_DRAM, 0, zero, word);
 }
 
 uint64_t runner_checksum(const Runner *w)

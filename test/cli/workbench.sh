@@ -1,0 +1,51 @@
+# The workbench: operations as text scheduled, run with values in and out, listed.
+t gf11 ops
+t gf11 ops store dram --json
+t gf11 ops fmol
+# A schedule of the operations in the comments of a listing has the results of the listing.
+for name in dot sigmoid-table exchange; do
+	"$MICROPROP" gf11 run $name --procs 30 | grep checksum
+	"$MICROPROP" gf11 microcode $name | "$MICROPROP" gf11 schedule - | "$MICROPROP" gf11 run - --procs 30 | grep checksum
+	"$MICROPROP" gf11 microcode $name --operations | "$MICROPROP" gf11 schedule - | "$MICROPROP" gf11 run - --procs 30 --traced | grep checksum
+	"$MICROPROP" gf11 microcode $name --operations | "$MICROPROP" gf11 run - --procs 30 --simulate | grep checksum
+done
+axpy=$SOURCE_DIR/examples/axpy.ops
+values='--set sram:100=1.5,2,3 --set sram:200=10,20,30 --set sram:300=2'
+t gf11 schedule "$axpy"
+"$MICROPROP" gf11 schedule "$axpy" >axpy.mc
+t gf11 run axpy.mc $values --show sram:200..202
+"$MICROPROP" gf11 schedule "$axpy" | t gf11 run - $values --show sram:200..202
+t gf11 run "$axpy" $values --show sram:200..202 --simulate
+t gf11 run axpy.mc $values --set sram:201@3=-1 --set sram:100@0..1=0.5 --show sram:200..202 --show reg:0..3@2..4 --procs 6
+t gf11 run axpy.mc $values --show sram:200..201 --procs 2 --json
+t gf11 run axpy.mc --fill zero --show sram:110..119:hex --show sram:1024:int --procs 1
+"$MICROPROP" gf11 run axpy.mc --show sram:2000 --show dram:9 | tail -3
+# Memory of a relocation register, conditions, routes of the switch.
+printf 'load s[b1+0] -> x\nload s[b1+1] -> y\nflt.lt x, y -> w\nselect w, x, y -> low\nxfer k0, low -> other\nfadd low, other -> z\nstore z -> s[b1+2]\n' >least.ops
+t gf11 run least.ops --set sram:b1+0=1,2 --set sram:b1+0@1=5 --base 1=3000 --show sram:b1+0..2 --show cond:0 --procs 4
+t gf11 run least.ops --set sram:b1+0=1,2 --set sram:b1+0@1=5 --route 0=ring --show sram:b1+2 --procs 4
+# A register that the host sets may be read.
+printf 'routine r\nlines 25\n0 | fadd r4, r5 -> r6 | | |\n... 24 empty\n' >reg.mc
+t gf11 run reg.mc --set reg:4=1.5,2 --show reg:4..6 --procs 1
+t gf11 run reg.mc --show reg:4..6
+# What is wrong, and what would be right.
+t gf11 run axpy.mc --show sram:99999
+t gf11 run axpy.mc --show sram:100..90
+t gf11 run axpy.mc --show sram:100:octal
+t gf11 run axpy.mc --set sram:100
+t gf11 run axpy.mc --set sram:100=1,two
+t gf11 run axpy.mc --set sram:100..102=1,2
+t gf11 run axpy.mc --set sram:16383=1,2
+t gf11 run axpy.mc --set sram:10@7=1 --procs 4
+t gf11 run axpy.mc --set ram:10=1
+t gf11 run axpy.mc --base 1
+t gf11 run axpy.mc --fill ones
+t gf11 run least.ops --route ring
+t gf11 run "$axpy" --simulate --show reg:0
+printf 'fad x, y -> z\nload s[100] -> alpha\nfadd alfa, alpha -> z\nfadd alpha -> z\nconst abc -> q\nselect w0, alpha, alpha -> z\n' >bad.ops
+t gf11 schedule bad.ops
+t gf11 run bad.ops
+t gf11 schedule least.ops --machine gf11-ring --level 0 --json | tr ',' '\n' | grep -E '"(name|cycles|checked|assembles_back)"'
+"$MICROPROP" gf11 microcode dot | grep -v '(6)' | t gf11 schedule - 2>&1 | grep -v '^ '
+printf 'routine a\nlines 1\n0 | | | |\n' | t gf11 schedule -
+t gf11 schedule
