@@ -14,7 +14,7 @@ static const struct {
 	bool targets; /* it needs data with targets */
 } studies[] = {
 	{ "lesion", lesion_study, true },  { "analyze", analyze_study, true },          { "network", network_study, false },
-	{ "hinton", hinton_study, false }, { "activations", activations_study, false },
+	{ "hinton", hinton_study, false }, { "activations", activations_study, false }, { "links", links_study, false },
 };
 
 typedef struct StudyArgs {

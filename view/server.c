@@ -25,7 +25,11 @@ double clock_now(void)
 }
 
 /* Of this thread alone, as Linux has it. */
-static void priority_lower(void) { setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE); }
+static void priority_lower(const ViewServer *s)
+{
+	if (s->host.trains)
+		setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
+}
 
 /* ---- connections --------------------------------------------------------------------------------- */
 
@@ -50,6 +54,9 @@ static void connection_changed(void *user, struct MHD_Connection *c, void **cont
 {
 	ViewServer *s = user;
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		if (!s->polled) /* by the thread that polls */
+			priority_lower(s);
+		s->polled = true;
 		peer_add(s, c, context);
 		return;
 	}
@@ -88,7 +95,7 @@ static void *ticker_run(void *user)
 {
 	ViewServer *s = user;
 	struct timespec tick = { 0, TICK_MS * 1000000L };
-	priority_lower();
+	priority_lower(s);
 	for (bool stopping = false; !stopping;) {
 		nanosleep(&tick, NULL);
 		pthread_mutex_lock(&s->lock);
@@ -143,7 +150,7 @@ static void *lane_run(void *user)
 	Lane *l = user;
 	ViewServer *s = l->server;
 	Exchange *x;
-	priority_lower();
+	priority_lower(s);
 	pthread_mutex_lock(&s->lock);
 	while ((x = lane_take(l))) {
 		bool stopping = s->stopping;

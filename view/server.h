@@ -5,7 +5,7 @@
  *     connection --checks--> asset | session | lane --answer--> response
  *                       \--> event stream
  *
- * The server's threads have a lower priority than those that train. */
+ * In a process that trains, the server's threads have a lower priority than those that train. */
 #ifndef VIEW_SERVER_H
 #define VIEW_SERVER_H
 
@@ -74,6 +74,7 @@ struct ViewServer {
 	unsigned connections;
 	Stream *streams;
 	bool stopping;
+	bool polled;    /* the polling thread has had a connection */
 	unsigned wrong; /* tokens, in this second */
 	double wrong_at;
 	uint16_t port;

@@ -9,6 +9,7 @@
 
 static const Option options[] = {
 	{ "port", "N", "the port; default: a free one" },
+	{ "data", "DATA", "cases to show in the network; default: those that a run was tested or trained on" },
 	{ "control", NULL, "let the page stop runs and resume them; default: it only reads" },
 	{ "json", NULL, "print address, port and token as one JSON object" },
 	{ NULL, NULL, NULL },
@@ -72,6 +73,7 @@ static int view_run(Args *a)
 		rc = view_wait();
 		host_stop(h);
 	}
+	network_close(p->network);
 	page_close(p);
 	return rc;
 }
@@ -84,6 +86,7 @@ static const OptionGroup groups[] = {
 static const Example examples[] = {
 	{ "microprop view runs/1 runs/2", "two runs beside each other, also while they are trained" },
 	{ "microprop view runs", "all runs in a folder" },
+	{ "microprop view net.safetensors --data make:letters", "a trained network" },
 	{ NULL, NULL },
 };
 
@@ -91,10 +94,10 @@ const Command view_command = {
 	.name = "view",
 	.operands = "[RUN...]",
 	.most = 64,
-	.summary = "see runs in a browser",
+	.summary = "see runs and networks in a browser",
 	.about =
 		"Serves a page to a browser on this machine and prints its address, which holds a token: learning curves of "
-		"runs (folders of train --run) as they grow.\n\n"
+		"runs (folders of train --run) as they grow, weights and activations of their networks.\n\n"
 		"RUN is the folder of a run, a folder that holds such folders, or a model. The server listens on 127.0.0.1 "
 		"only, answers only who has the token, and reads only, unless --control is given. Ctrl-C ends it.",
 	.group = groups,

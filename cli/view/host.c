@@ -25,10 +25,11 @@ static const struct {
 	int lane;
 	bool post;
 } addresses[] = {
-	{ "/api/about", about_answer, QUICK, false },
-	{ "/api/runs", runs_answer, QUICK, false },
-	{ "/api/metrics", metrics_answer, QUICK, false },
-	{ "/api/control", control_answer, QUICK, true },
+	{ "/api/about", about_answer, QUICK, false },     { "/api/runs", runs_answer, QUICK, false },
+	{ "/api/metrics", metrics_answer, QUICK, false }, { "/api/control", control_answer, QUICK, true },
+	{ "/api/net", net_answer, QUICK, false },         { "/api/links", links_answer, QUICK, false },
+	{ "/api/weights", weights_answer, QUICK, false }, { "/api/activations", activations_answer, QUICK, false },
+	{ "/api/measure", measure_answer, QUICK, false },
 };
 
 static size_t address_find(const char *path, bool post)
@@ -103,7 +104,7 @@ static const ViewModule *module_load(void)
 
 Host *host_start(Page *p, uint16_t port, int *rc)
 {
-	const ViewHost callbacks = { p, host_lane, host_answer, page_changed, page_events };
+	const ViewHost callbacks = { p, p->trains, host_lane, host_answer, page_changed, page_events };
 	const char *why = "out of memory";
 	*rc = EXIT_USAGE;
 	const ViewModule *module = module_load();

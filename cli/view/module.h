@@ -36,6 +36,7 @@ typedef struct ViewAnswer {
 /* What the program provides. */
 typedef struct ViewHost {
 	void *user;
+	bool trains; /* the process also trains: the server's threads get a lower priority */
 	/* The thread that answers this path; -1: there is no such path. Called by the server's thread. */
 	int (*lane)(void *user, const char *path, bool post);
 	/* Called by the thread of the lane. */

@@ -74,12 +74,13 @@ void page_scan(Page *p);                          /* new runs in folders of runs
 bool page_changed(void *page);
 size_t page_events(void *page, uint64_t position[VIEW_RUNS], char *text, size_t size);
 void page_close(Page *p);
+char *run_args(const PageRun *r); /* args.json, compact; NULL: there is none; free it */
 void feed_line(Feed *f, const char *line, size_t len);
 AnswerFn about_answer, runs_answer, metrics_answer, control_answer;
 
 /* ---- network.c: one trained network -------------------------------------------------------------- */
 
-AnswerFn net_answer, weights_answer, activations_answer, cases_answer, measure_answer;
+AnswerFn net_answer, links_answer, weights_answer, activations_answer, measure_answer;
 void network_close(Network *n);
 
 /* ---- machine.c: the GF11 ------------------------------------------------------------------------- */

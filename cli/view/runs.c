@@ -361,8 +361,7 @@ void about_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	answer_end(&j, a);
 }
 
-/* args.json of a run: checked to be JSON, compact; NULL: there is none. */
-static char *args_read_json(const PageRun *r)
+char *run_args(const PageRun *r)
 {
 	char *path = r->folder && !r->feed ? path_of(r->folder, "args.json") : NULL, *text = NULL;
 	int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW) : -1;
@@ -392,7 +391,7 @@ void runs_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	json_open(&j, "runs", '[');
 	for (uint32_t i = 0; i < p->runs; i++) {
 		PageRun *r = &p->run[i];
-		char *args = args_read_json(r);
+		char *args = run_args(r);
 		json_open(&j, NULL, '{');
 		json_text(&j, "name", r->name);
 		json_bool(&j, "live", r->trainer != 0);

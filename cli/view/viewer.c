@@ -22,6 +22,7 @@ struct Viewer {
 
 static void viewer_free(Viewer *w)
 {
+	network_close(w->page.network);
 	page_close(&w->page);
 	free(w->feed.text);
 	free(w->feed.args);

@@ -25,9 +25,9 @@ MP_API void mp_tool_close(mp_tool *tool);
 MP_API mp_status mp_run_figure(mp_run *run, const char *kind, uint32_t target, mp_write_fn *write, void *user);
 
 /* A study of a trained network, as the command of that name runs it: "lesion" (damaged copies of it), "analyze"
- * (activations of a group), "network", "hinton" and "activations" (figures). Words are its
- * options, as --name=value or --flag; figures and tables go to the files that they name, the report to `write`. data
- * may be NULL where a study needs none. */
+ * (activations of a group), "network", "hinton" and "activations" (figures), "links" (JSON: the units that every
+ * weight leads from and to). Words are its options, as --name=value or --flag; figures and tables go to the files
+ * that they name, the report to `write`. data may be NULL where a study needs none. */
 MP_API mp_status mp_run_study(mp_run *run, const mp_data *data, const char *study, int argc, const char *const *argv,
                               mp_write_fn *write, void *user);
 

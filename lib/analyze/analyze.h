@@ -23,7 +23,7 @@ typedef struct Subject {
 /* A study: words are options, as --name=value or --flag. The report goes to `out`, figures and tables to the files that
  * options name. */
 typedef void StudyFn(const Subject *s, int argc, const char *const *argv, Buf *out);
-StudyFn lesion_study, analyze_study, network_study, hinton_study, activations_study;
+StudyFn lesion_study, analyze_study, network_study, hinton_study, activations_study, links_study;
 
 /* ---- sets.c: sets of cases ---------------------------------------------------------------------- */
 

@@ -144,6 +144,13 @@ static void units_and_contrasts(void **state)
 	assert_int_equal(mp_data_open(&data, "make:encoder:8-3", NULL, NULL), MP_OK);
 	assert_int_equal(mp_run_new(&run, net, NULL), MP_OK);
 	assert_int_equal(mp_run_train(run, data, NULL, NULL, NULL), MP_OK);
+	assert_int_equal(mp_run_study(run, NULL, "links", 0, NULL, add, &r), MP_OK);
+	json_t *links = json_loads(r.s, 0, NULL);
+	assert_int_equal(json_array_size(json_object_get(links, "from")), mp_net_get_info(net)->connections);
+	assert_int_equal(json_array_size(json_object_get(links, "to")), mp_net_get_info(net)->connections);
+	assert_int_equal(json_integer_value(json_array_get(json_object_get(links, "from"), 0)), 0); /* the bias first */
+	json_decref(links);
+	r.len = 0;
 	const char *const argv[] = { "--json", "--sets=low=1..4,high=5..8", "--top=2" };
 	assert_int_equal(mp_run_study(run, data, "analyze", COUNT(argv), argv, add, &r), MP_OK);
 	json_t *root = json_loads(r.s, 0, NULL), *units = json_object_get(root, "units");

@@ -3,7 +3,7 @@
 import { h, post, getJson, note } from "./dom.js";
 
 const main = document.getElementById("main"), state = document.getElementById("state");
-const views = { runs: "./runs.js" };
+const views = { runs: "./runs.js", network: "./network.js" };
 const opened = {};
 export const listeners = new Set(); // of events: fn(kind, data)
 
