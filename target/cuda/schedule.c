@@ -10,7 +10,8 @@ enum {
 	SEQUENCES = 4,
 	LEAST_ROWS = 32
 };                    /* times as many rows where there are contexts: time steps should not be too short */
-#define JOB_WORK 2e11 /* links times cases of a launch: a fraction of a second, after which a stop is noticed */
+#define JOB_WORK 2e11 /* links times cases of a launch: a fraction of a second, after which a stop is noticed; */
+enum { JOB_UPDATES = 1 << 15 }; /* and updates, of which each takes 10 to 20 us, however small */
 
 /* ---- shape ---- */
 
@@ -256,7 +257,7 @@ static uint64_t schedule_make(Cuda *c, const Work *w)
 {
 	Schedule *s = &c->schedule;
 	uint64_t each = max_u64(1, w->batch * c->net->links), most = max_u64(1, (uint64_t)(JOB_WORK / (double)each));
-	uint64_t count = min_u64(w->count, most), done = w->done, at = 0;
+	uint64_t count = min_u64(w->count, min_u64(most, JOB_UPDATES)), done = w->done, at = 0;
 
 	s->updates = s->leaves = s->chunks = s->slices = s->case_count = s->step_ats = s->step_rows = 0;
 	if (w->mode == JOB_APPLY) {

@@ -271,7 +271,8 @@ static void row_options(Ctx *cx, Row *r)
 }
 
 /* As in a run. */
-enum { EPOCHS_AT_ONCE = 64, EXAMPLES_AT_ONCE = 4096 }; /* unless the target says otherwise */
+enum { EPOCHS_AT_ONCE = 64, EXAMPLES_AT_ONCE = 4096 }; /* unless the target says otherwise; */
+enum { UPDATES_AT_ONCE = 2048 };                       /* a GPU takes 20 us for each, however small */
 
 /* The order of one epoch, or of those of a bulk update. */
 static uint64_t *row_order(Ctx *cx, const Row *r)
@@ -305,7 +306,7 @@ void row_start(Ctx *cx, Row *r)
 	net_weights(r->net, 1, 0, ALL_LINKS, weights);
 	r->target->set(r->program, 0, 0, ALL_LINKS, weights);
 	r->target->bind(cx, r->program, r->data);
-	r->at_once = caps.bulk ? caps.bulk : EXAMPLES_AT_ONCE;
+	r->at_once = caps.bulk ? min_u64(caps.bulk, UPDATES_AT_ONCE * r->batch) : EXAMPLES_AT_ONCE;
 	r->epochs = min_u64(r->at_once / r->examples, EPOCHS_AT_ONCE);
 	if (r->batch < r->examples)
 		r->order = row_order(cx, r);

@@ -56,7 +56,7 @@ static void add_rows(GpuBench *b, const Spec *s)
 
 static void measure(GpuBench *b)
 {
-	const double seconds = 0.2;
+	const double seconds = 0.1;
 
 	b->row = NEW(&b->cx->keep, (size_t)spec_count * TARGETS, Row);
 	for (uint32_t i = 0; i < spec_count; i++)
