@@ -139,7 +139,7 @@ typedef struct Cuda {
 	const DevicePanel *panel; /* Job.panel and others, on the host */
 	const double *factor;
 	const InputColumns *input;
-	const uint32_t *ones;
+	const uint32_t *ones, *output;
 	uint64_t copy_floats;
 	uint64_t exchange_cap;
 	DeviceMemory weights; /* weights, state, sums and their tables; */
@@ -217,7 +217,7 @@ void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p);
 
 /* ---- generate.c: kernels for the network at hand --------------------------------------------------- */
 
-/* NULL: the kernel that was built in has to do it. Sets what the job needs for it. */
+/* Sets what the job needs for it. */
 const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j);
 /* MICROPROP_CUDA_DUMP: a file that the text is written to, or why there is none. */
 void text_dump(Cuda *c, const Buf *text, const char *why);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 #include "cuda.h"
 #include "emit.h"
 
@@ -12,6 +14,7 @@ enum { MOST_LEAVES = 512 }; /* of a test: their tallies are joined by instructio
 /* What a kernel was made for. */
 typedef struct Made {
 	uint32_t mode, teams, team_blocks, kinds, leaves[2], leaf_rows, batch_rows;
+	uint32_t general; /* no other kernel can do it: some units are watched, leaves have several chunks */
 } Made;
 typedef struct Generated Generated;
 struct Generated {
@@ -19,9 +22,18 @@ struct Generated {
 	Made made;
 	GpuKernel kernel;
 	uint64_t exchange;
-	bool tiled;      /* all blocks are one team */
-	const char *why; /* NULL: there is a kernel */
+	bool tiled;        /* all blocks are one team */
+	XXH64_hash_t hash; /* of the text */
 };
+
+/* A leaf has more rows than fit, where examples have several cases. */
+static bool leaf_divided(const Schedule *s)
+{
+	for (uint64_t i = 0; i < s->leaves; i++)
+		if (s->leaf[i].chunks > 1)
+			return true;
+	return false;
+}
 
 static Made made_for(const Cuda *c, const Work *w)
 {
@@ -30,6 +42,9 @@ static Made made_for(const Cuda *c, const Work *w)
 	m.batch_rows = (uint32_t)min_u64(min_u64(w->batch, w->examples) * c->now->longest, UINT32_MAX / 2);
 	uint64_t count[2] = { min_u64(w->batch, w->examples), w->examples % w->batch };
 
+	m.general =
+		w->mode == JOB_APPLY || (w->mode == JOB_TEST && w->out && c->watched.count) || leaf_divided(&c->schedule);
+
 	for (int i = 0; i < 2; i++) {
 		uint32_t leaves = count[i] ? leaf_count(count[i]) : 0;
 		if (!leaves)
@@ -37,6 +52,8 @@ static Made made_for(const Cuda *c, const Work *w)
 		m.leaf_rows = max_u32(m.leaf_rows, (uint32_t)ceil_div(count[i], leaves));
 		if (c->now->longest > 1) /* examples of several cases */
 			m.leaf_rows = LEAF_EXAMPLES;
+		if (w->leaf_end)
+			leaves = w->leaf_end - w->leaf_first;
 		if (!m.kinds || leaves != m.leaves[0])
 			m.leaves[m.kinds++] = leaves;
 	}
@@ -50,21 +67,41 @@ void text_dump(Cuda *c, const Buf *text, const char *why)
 	if (!name)
 		return;
 	OutFile *f = file_create(c->cx, &c->temp, name);
-	if (why)
+	if (why) {
+		file_write(f, "// general: ", 12);
 		file_write(f, why, strlen(why));
-	else
-		file_write(f, text->s, text->len);
+		file_write(f, "\n", 1);
+	}
+	file_write(f, text->s, text->len);
 	file_commit(c->cx, f);
 }
 
+/* Loads the text, if no kernel of this data has it already: works differ in numbers that not all texts depend on. */
+static void text_load(Cuda *c, Generated *g, const Buf *text)
+{
+	uint32_t shared = g->kernel.shared;
+
+	g->hash = XXH3_64bits(text->s, text->len);
+	for (const Generated *o = g->next; o; o = o->next)
+		if (o->hash == g->hash && o->kernel.shared == shared) {
+			g->kernel = o->kernel;
+			return;
+		}
+	g->kernel.threads = c->gpu->emit_threads;
+	gpu_load(&c->now->memory, text->s, text->len, &g->kernel);
+}
+
+/* The fastest kernel that can do it: rows and weights in shared memory; tiles; the general one. */
 static void generate(Cuda *c, const Job *j, Generated *g)
 {
 	const DeviceBound *b = c->now;
 	bool test = g->made.mode == JOB_TEST;
+	const char *why = "the job";
 	Buf text = { .arena = &c->temp };
 	EmitSource s = {
 		.cx = c->cx,
 		.job = j,
+		.mode = g->made.mode,
 		.list = test ? &b->test : &b->learn,
 		.step = test ? b->test_step : b->learn_step,
 		.test = test,
@@ -73,6 +110,8 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		.formula = &c->formula,
 		.input = c->input,
 		.ones = c->ones,
+		.output = c->output,
+		.norm_leaves = leaf_count(c->net->links),
 		.one_columns = j->one_columns,
 		.kinds_of_leaves = g->made.kinds,
 		.leaves = { g->made.leaves[0], g->made.leaves[1] },
@@ -87,24 +126,25 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		.shared = c->gpu->emit_shared,
 		.copies = (uint32_t)c->copy_floats,
 	};
+	bool fits = g->made.leaves[0] <= (test ? MOST_LEAVES : j->sums) && g->made.leaf_rows <= j->row_capacity;
 
-	if (g->made.leaves[0] > (test ? MOST_LEAVES : j->sums) || g->made.leaf_rows > j->row_capacity)
-		g->why = "leaves in several parts";
-	else
-		g->why = kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange);
-	if (g->why && !test &&
+	if (!g->made.general && fits)
+		why = kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange);
+	if (why && !g->made.general && g->made.mode == JOB_UPDATE && !j->needs_norm &&
 	    g->made.batch_rows <= (uint64_t)c->row_teams * j->row_capacity) { /* all blocks are one team */
-		s.tiled = true;
-		s.teams = 1;
-		s.team_blocks = c->gpu->blocks;
-		g->why = kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange);
-		g->tiled = !g->why;
+		EmitSource tiled = s;
+		tiled.tiled = true;
+		tiled.teams = 1;
+		tiled.team_blocks = c->gpu->blocks;
+		why = kernel_text(&tiled, &c->temp, &text, &g->kernel.shared, &g->exchange);
+		g->tiled = !why;
 	}
-	text_dump(c, &text, g->why);
-	if (g->why)
-		return;
-	g->kernel.threads = s.threads;
-	gpu_load(&c->now->memory, text.s, text.len, &g->kernel);
+	if (why) {
+		s.general = true;
+		kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange);
+	}
+	text_dump(c, &text, why);
+	text_load(c, g, &text);
 }
 
 static Generated *find(Cuda *c, const Job *j, const Made *m)
@@ -120,28 +160,12 @@ static Generated *find(Cuda *c, const Job *j, const Made *m)
 	return g;
 }
 
-/* A leaf has more rows than fit, where examples have several cases. */
-static bool leaf_divided(const Schedule *s)
-{
-	for (uint64_t i = 0; i < s->leaves; i++)
-		if (s->leaf[i].chunks > 1)
-			return true;
-	return false;
-}
-
 const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j)
 {
-	bool watches = (w->mode == JOB_TEST && w->out && c->watched.count) || w->leaf_end; /* or some leaves only */
-
-	if ((w->mode != JOB_UPDATE && w->mode != JOB_TEST) || watches || getenv("MICROPROP_CUDA_OLD") ||
-	    leaf_divided(&c->schedule))
-		return NULL;
 	Made m = made_for(c, w);
 	const Generated *g = find(c, j, &m);
 	uint64_t bytes = g->exchange * m.teams;
 
-	if (g->why)
-		return NULL;
 	if (bytes > c->exchange_cap) {
 		c->exchange_cap = bytes;
 		c->job.exchange = device_alloc(&c->calls, bytes);

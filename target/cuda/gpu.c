@@ -67,7 +67,7 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 		m->shared = EMULATED_SHARED;
 		m->emit_threads = GENERATED_THREADS;
 		m->emit_shared = GENERATED_SHARED;
-		m->emulator = emulator_new(cx, &(EmulatorOptions){ .seed = m->seed });
+		m->emulator = emulator_new(cx, &(EmulatorOptions){ .seed = m->seed, .races = m->seed & 1 });
 	} else {
 		m->driver = driver_open(m);
 		m->least_work = LEAST_WORK;

@@ -616,7 +616,7 @@ static void lower_columns(Cuda *c, DeviceMemory *to)
 	const Layout *l = c->cpu->layout;
 	const Net *net = c->net;
 	InputColumns *in = NEW(&to->arena, l->parts, InputColumns);
-	uint32_t *ones = NEW(&to->arena, l->parts + 1, uint32_t), *out = NEW(&c->cx->scratch, net->outputs + 1, uint32_t);
+	uint32_t *ones = NEW(&to->arena, l->parts + 1, uint32_t), *out = NEW(&to->arena, net->outputs + 1, uint32_t);
 	uint32_t ins = 0, one = 0, contexts = 0;
 
 	ones[one++] = 0;
@@ -645,6 +645,7 @@ static void lower_columns(Cuda *c, DeviceMemory *to)
 	c->job.one_columns = one;
 	c->input = in;
 	c->ones = ones;
+	c->output = out;
 	c->job.output = device_put(to, out, net->outputs * sizeof *out);
 	c->job.outputs = net->outputs;
 	c->job.output_col = l->outputs == 1 ? out[0] : 0;

@@ -57,8 +57,9 @@ void device_rows_take(Cuda *c)
 		j->mask_words = max_u32(words, j->mask_words);
 		all = (uint64_t)teams * j->row_capacity;
 		device_free(&c->rows);
-		for (int i = 0; i < BUFS; i++)
-			j->buf[i] = device_alloc(&c->rows, all * j->cols * sizeof(float));
+		j->buf[0] = device_alloc(&c->rows, BUFS * all * j->cols * sizeof(float));
+		for (int i = 1; i < BUFS; i++)
+			j->buf[i] = j->buf[i - 1] + all * j->cols;
 		j->row_error = device_alloc(&c->rows, all * sizeof(float));
 		j->top = device_alloc(&c->rows, all * 4 * sizeof(float));
 		j->verdict = device_alloc(&c->rows, all);

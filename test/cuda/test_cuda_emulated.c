@@ -151,15 +151,27 @@ static void open_trial(Trial *t, uint64_t seed, uint32_t most, bool settles)
 	side_take(&t->cuda, &t->c);
 }
 
+static void show_failure(const Trial *t)
+{
+	show(t);
+	for (size_t i = 0; i < t->cuda.cx.message_count; i++)
+		print_error("%s\n", ctx_error(&t->cuda.cx, i)->text);
+	assert_true(false);
+}
+
 static void agree(uint64_t seed, uint32_t most, bool settles)
 {
 	static Trial t;
+	static jmp_buf edge;
 	char how[32];
 
 	snprintf(how, sizeof how, "emulate:%llu", (unsigned long long)seed);
 	if (!getenv("MICROPROP_TEST_GPU"))
 		setenv("MICROPROP_CUDA", how, 1);
 	open_trial(&t, seed, most, settles);
+	t.cuda.cx.edge = &edge;
+	if (setjmp(edge))
+		show_failure(&t);
 	same_outputs(&t);
 	same_update(&t, (Batch){ .count = t.examples }, 1);
 	same_update(&t, (Batch){ .example = t.order, .count = 1 + t.examples / 2 }, 2);

@@ -98,9 +98,10 @@ static Reg softplus(Emit *e, Reg x)
 
 static Reg net_at(Kernel *k, Reg row, uint32_t col, Reg i)
 {
-	Reg at = mad(k->e, i, 4, row);
+	Reg at = address_add(k->e, row, mul(k->e, i, 4));
 
-	return op1(k->e, REG_G, "cvt.f64.f32", load(k->e, REG_F, "ld.shared.f32", at, column_at(k, BUF_NET, col)));
+	return op1(k->e, REG_G, "cvt.f64.f32",
+	           load(k->e, REG_F, row_space(k, "ld.shared.f32"), at, column_at(k, BUF_NET, col)));
 }
 
 static Reg error_from_logs(Emit *e, uint32_t error, Reg out, Reg ln_out, Reg ln_rest, Reg y)
@@ -117,7 +118,7 @@ static Reg error_from_logs(Emit *e, uint32_t error, Reg out, Reg ln_out, Reg ln_
 	return either(e, op2(e, REG_P, "or.pred", none, is_more(e, zero, sum)), zero, sum);
 }
 
-/* row, y: addresses in shared memory of column 0 of the row, of its first target less Kernel.at_targets. */
+/* row, y: addresses of column 0 of the row, of its first target. */
 Reg softmax_far(Kernel *k, const DeviceStep *s, Reg row, Reg y)
 {
 	Emit *e = k->e;
@@ -145,7 +146,7 @@ Reg softmax_far(Kernel *k, const DeviceStep *s, Reg row, Reg y)
 	Reg ln_out = either(e, is_top, negative(e, ln_sum), minus(e, minus(e, net, largest), ln_sum)),
 		out = exp_double(e, ln_out);
 	Reg ln_rest = either(e, is_top, minus(e, negative(e, distance), ln_sum), log_of_one_and(e, negative(e, out)));
-	Reg target = load(e, REG_F, "ld.shared.f32", mad(e, c.i, 4, y), k->at_targets + 4 * s->y);
+	Reg target = load(e, REG_F, row_space(k, "ld.shared.f32"), address_add(e, y, mul(e, c.i, 4)), 4 * s->y);
 	Reg known = op2(e, REG_P, "setp.eq.ftz.f32", target, target);
 	Reg error = error_from_logs(e, s->error, out, ln_out, ln_rest, op1(e, REG_G, "cvt.f64.f32", target));
 	ins(e, "@$ add.rn.f64 $, $, $", known, total, total, error);

@@ -71,6 +71,7 @@ void load_quad_to(Emit *e, const char *space, const Reg q[4], Reg at, uint32_t o
 void store_quad(Emit *e, const char *space, Reg at, uint32_t offset, const Reg q[4]);
 Reg load(Emit *e, uint32_t type, const char *how, Reg at, uint32_t offset); /* how: "ld.shared.f32" */
 void barrier_block(Emit *e);
+Reg address_add(Emit *e, Reg at, Reg bytes);   /* of shared memory (R) or global (D) */
 Reg lanes_xor(Emit *e, Reg x, uint32_t lanes); /* the value of another lane */
 
 /* ---- values.c: functions of units and errors, traced through vec_ptx.h ------------------------------ */
@@ -110,12 +111,22 @@ typedef struct EmitSource {
 	uint32_t leaf_rows, list_longest; /* rows of the longest leaf; longest index list */
 	uint32_t batch_rows;              /* of an update, at most */
 	bool tiled;                       /* as tiles.c has it */
+	bool general;                     /* rows in global memory: general.c */
+	uint32_t mode;                    /* JOB_ */
+	const uint32_t *output;           /* [outputs] columns, on the host */
+	uint32_t norm_leaves;             /* that the squares of the gradient are summed in */
 	uint32_t code_longest;            /* elements of sums of code words, at most, */
 	float code_twice;                 /* which are all taken this many times; 0: they differ */
 	uint32_t threads, shared;         /* of a block; shared: bytes */
 	uint32_t copies;                  /* floats of Job.copies */
 	bool test;                        /* no gradient, no update */
 } EmitSource;
+
+/* Is the sum of all leaves stored before the rule is applied, if it is? */
+static inline bool needs_pending(const EmitSource *s)
+{
+	return s->mode == JOB_SUM || s->mode == JOB_APPLY || (s->mode == JOB_UPDATE && s->job->needs_norm);
+}
 
 /* Weights in shared memory: rows of `row` floats, as in global memory. */
 typedef struct WeightRegion {
@@ -177,9 +188,10 @@ typedef struct Kernel {
 	uint32_t rounds;                 /* of all gradients */
 	uint32_t row_bytes, quad_bytes;  /* of operands, from one row or quad to the next */
 	/* bytes in shared memory */
-	uint32_t at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity, at_targets, at_codes,
-		at_elements, at_own, at_rows, at_staged, at_mask, bytes;
+	uint32_t at_outputs, at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity,
+		at_targets, at_codes, at_elements, at_own, at_rows, at_staged, at_mask, bytes;
 	uint32_t target_row; /* bytes */
+	bool has_codes;      /* tables of code words are there */
 	/* registers of the kernel */
 	Reg memory, tid, block, team, member;
 	Reg rows, row0;              /* rows of the leaf, first row of the block */
@@ -190,6 +202,9 @@ typedef struct Kernel {
 	Reg row_error, verdict;      /* of this team */
 	Reg leaf_number;             /* in the update */
 	Reg param;                   /* global address of the numbers of the update */
+	Reg base;                    /* general: address of the team's first row, */
+	Reg list;                    /* of the numbers of rows, if not all are processed: type D; */
+	Reg time;                    /* time step of these: type R; all begin a sequence: 0 */
 	struct RuleNumbers *numbers; /* NULL: gradients are stored as sums of the leaf; else the rule is applied at once */
 	bool times_steps;            /* thread 0 counts cycles of each step */
 } Kernel;
@@ -207,6 +222,43 @@ Reg pointer(const Kernel *k, size_t field);                              /* a po
 #define POINTER(k, field) pointer(k, offsetof(Job, field))
 
 Reg weight_place(Kernel *k, const float *from); /* its address in global memory */
+
+/* ---- general.c: rows in global memory, whatever the network is ------------------------------------------ */
+
+const char *row_space(const Kernel *k, const char *shared); /* the same instruction for the memory of rows */
+Reg row_number(Kernel *k, Reg m);                           /* row m of those that are processed */
+Reg row_address(Kernel *k, Reg row);
+Reg target_address(Kernel *k, Reg row);
+void general_begin(Kernel *k);
+void general_column(Kernel *k, Reg has, Reg column);
+struct Barriers;
+void update_general(Kernel *k, Reg update, const struct Barriers *b);
+
+/* ---- steps.c: its steps ---- */
+
+void general_steps(Kernel *k, uint32_t first, uint32_t end);
+void general_gradient(Kernel *k, Reg fresh); /* of the chunk in the team's rows */
+Reg row_flags(Kernel *k, Reg row);           /* and the number of its case */
+Reg has_flag(Kernel *k, Reg flags, uint32_t flag);
+
+/* ---- join.c: sums of leaves, the norm, what waits ------------------------------------------------- */
+
+/* A number of levels in registers that sums join in, like carries of a binary counter. */
+typedef struct JoinLevels {
+	Reg level[JOIN_LEVELS];
+	Reg count;
+	uint32_t type;
+	Reg is_double; /* type D: lanes that hold doubles */
+} JoinLevels;
+JoinLevels join_begin(Kernel *k, uint32_t type, Reg is_double);
+void join_add(Kernel *k, const JoinLevels *l, Reg x); /* x is overwritten */
+Reg join_end(Kernel *k, const JoinLevels *l);
+Reg join_leaves(Kernel *k, Reg from, Reg leaves); /* of the sums of a place, from its first on */
+void wave_join(Kernel *k, Reg wave, Reg leaves);  /* more leaves than sums: these become a subtree */
+/* The update after the sums of leaves, with barriers of the grid. */
+struct Barrier;
+void leaves_finish(Kernel *k, Reg leaves, const struct Barrier *grid);
+Reg norm_factor(Kernel *k);
 
 /* ---- cases.c: index lists, targets -------------------------------------------------------------- */
 
@@ -230,7 +282,7 @@ void scores_emit(Kernel *k, bool codes);
 
 /* ---- tally.c ---------------------------------------------------------------------------------------- */
 
-void tally_leaf(Kernel *k);               /* one warp */
+void tally_leaf(Kernel *k, Reg fresh);    /* one warp; fresh: P, or an integer: always */
 void tally_update(Kernel *k, Reg update); /* one warp: joins tallies of leaves; update: its address */
 
 /* ---- doubles.c ------------------------------------------------------------------------------------- */
@@ -261,7 +313,10 @@ typedef struct RuleQuads {
 	uint32_t rows;
 } RuleQuads;
 void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t all_rows, RuleQuads *q);
-void update_joined(Kernel *k, Reg leaves); /* sums of all leaves, then the rule */
+/* Sums of all leaves, or what waits; then the rule. */
+void update_joined(Kernel *k, Reg leaves, bool pending);
+Reg place_sum(Kernel *k, Reg from, Reg leaves);      /* of a place, from its first sum on */
+Reg add_field(Emit *e, Reg a, Reg b, Reg is_double); /* tally.c */
 
 /* ---- tiles.c: weights that do not fit into shared memory ---------------------------------------------- */
 
@@ -276,6 +331,20 @@ void ones_store(Kernel *k);
 
 /* The text of a kernel: declarations around instructions. param: bytes of its parameter */
 void kernel_wrap(const Emit *e, Buf *out, size_t param, uint32_t threads);
+typedef struct Barrier {
+	Reg counter; /* address */
+	Reg turn;    /* arrivals that the next wait is for */
+	uint32_t blocks;
+} Barrier;
+/* What blocks of a leaf wait for: rows of the team; its verdicts, for tallies; the grid. */
+typedef struct Barriers {
+	Barrier team, scored, grid;
+} Barriers;
+void barrier_arrive(Kernel *k, const Barrier *b); /* what the block has written is there for others */
+void barrier_wait(Kernel *k, const Barrier *b);
+void barrier_all(Kernel *k, const Barrier *b); /* both */
+bool has_step(const Kernel *k, uint32_t kind);
+void verdicts_emit(Kernel *k);
 void spent(Kernel *k, uint32_t on); /* cycles of thread 0 since the last call: SPENT_ kinds, then steps */
 enum { TALLY_WARP = 32 };           /* the last threads of a block, while others compute the gradient */
 /* NULL, or why not. shared: bytes of a block; exchange: of a team */

@@ -128,6 +128,8 @@ static void plan_columns(Kernel *k)
 
 uint32_t column_at(const Kernel *k, uint32_t buf, uint32_t col)
 {
+	if (k->s->general)
+		return (buf * k->s->job->cols + col) * 4;
 	assert(k->map[buf][col / COLUMN_BLOCK] != NO_BLOCK);
 	return (k->map[buf][col / COLUMN_BLOCK] * COLUMN_BLOCK + col % COLUMN_BLOCK) * 4;
 }
@@ -254,8 +256,10 @@ static void plan_memory(Kernel *k)
 	k->target_row = (uint32_t)(d->targets | 1) * 4;
 	k->at_targets = take(k, (uint64_t)k->target_row * k->row_space);
 	uint64_t words = d->code_count ? d->part_count[0] + d->part_count[1] : 0;
+	k->at_outputs = take(k, s->job->output_col ? 0 : s->job->outputs * 4);
 	k->at_codes = take(k, words * 8);
 	k->at_elements = take(k, words * s->code_longest * 4);
+	k->has_codes = words != 0;
 	k->at_own = take(k, words ? k->row_space * sizeof(CodeOwn) : 0);
 	k->bytes = (uint32_t)round_up(k->bytes, 128); /* copies of a warp are then full lines */
 	k->at_rows = k->at_staged = k->at_mask = k->bytes;
@@ -263,20 +267,28 @@ static void plan_memory(Kernel *k)
 		take(k, (uint64_t)k->row * k->row_space);
 }
 
+/* Do sums of outputs tell most nearest code words? */
+static bool sums_tell(const EmitSource *s)
+{
+	const DeviceData *d = &s->job->data;
+
+	return d->code_count && d->largest_output < (double)INFINITY && s->code_twice != 0;
+}
+
 static const char *covered(const EmitSource *s)
 {
 	const Job *j = s->job;
 
-	if (j->timed || j->needs_norm)
-		return "rows in time, or a norm";
+	if (j->timed)
+		return "rows in time";
 	if (j->data.value || (j->data.from && !j->data.short_list))
 		return "index lists with values, or long ones";
 	if ((s->leaf_rows > 512 && !s->tiled) || j->data.inputs > 60000)
 		return "numbers of 16 bits";
 	if ((!j->data.targets && !s->test) || j->input_columns == 0)
 		return "no targets";
-	if (!j->output_col || (j->data.code_count && (!(j->data.largest_output < (double)INFINITY) || s->code_twice == 0)))
-		return "outputs";
+	if (j->data.code_count && !sums_tell(s))
+		return "code words";
 	for (uint32_t i = 0; i < s->list->steps; i++) {
 		const DeviceStep *d = &s->step[i];
 		switch (d->kind) {
@@ -359,11 +371,29 @@ static const char *plan_chunks(Kernel *k, uint32_t chunks)
 	return k->bytes > s->shared ? "shared memory" : NULL;
 }
 
+/* Everything is in global memory. */
+static void plan_general(Kernel *k)
+{
+	k->workers = k->s->threads - TALLY_WARP;
+	k->row = BUFS * k->s->job->cols * 4;
+	k->at_info = take(k, 64);
+	k->at_cycles = take(k, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
+	const DeviceData *d = &k->s->job->data;
+	uint64_t words = d->part_count[0] + d->part_count[1], bytes = words * (8 + 4 * k->s->code_longest);
+	k->has_codes = sums_tell(k->s) && bytes + k->bytes + 64 < k->s->shared;
+	k->at_codes = take(k, k->has_codes ? words * 8 : 0);
+	k->at_elements = take(k, k->has_codes ? words * k->s->code_longest * 4 : 0);
+}
+
 const char *kernel_plan(Kernel *k, const EmitSource *s)
 {
-	const char *why = covered(s);
+	const char *why = s->general ? NULL : covered(s);
 
 	k->s = s;
+	if (s->general) {
+		plan_general(k);
+		return NULL;
+	}
 	for (uint32_t chunks = 1; !why && chunks <= MOST_CHUNKS; chunks++) {
 		const char *wrong = plan_chunks(k, chunks);
 		if (!wrong || chunks == MOST_CHUNKS || k->block_rows < 8)

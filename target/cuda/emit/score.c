@@ -10,7 +10,8 @@ enum { ROW_LANES = 16, KEPT_COLUMNS = 64 };
 /* for all rows of the block: all threads take part in every turn, since lanes exchange values */
 typedef struct RowLanes {
 	Loop loop;
-	Reg lane, row, at; /* at: address of column `lane` of the row */
+	Reg lane, row, base, at; /* base, at: addresses of columns 0 and `lane` of the row */
+	Reg y;                   /* address of its first target */
 	Reg is_row, is_first;
 } RowLanes;
 
@@ -21,11 +22,25 @@ static RowLanes lanes_begin(Kernel *k, uint32_t threads)
 	uint32_t at_once = threads / ROW_LANES;
 	RowLanes l = { .lane = op2(e, REG_R, "and.b32", k->tid, imm(ROW_LANES - 1)) };
 
-	l.loop = loop_count(e, (uint32_t)ceil_div(k->block_rows, at_once));
-	l.row = mad(e, l.loop.i, at_once, op2(e, REG_R, "shr.u32", k->tid, imm(4)));
+	Reg group = op2(e, REG_R, "shr.u32", k->tid, imm(4));
+	if (k->s->general) {
+		l.loop = loop_begin(e, imm(0), k->my_rows, at_once);
+		l.row = add(e, l.loop.i, group);
+	} else {
+		l.loop = loop_count(e, (uint32_t)ceil_div(k->block_rows, at_once));
+		l.row = mad(e, l.loop.i, at_once, group);
+	}
 	l.is_row = less(e, l.row, k->my_rows);
 	l.row = op3(e, REG_R, "selp.u32", l.row, imm(0), l.is_row);
-	l.at = add(e, mad(e, l.row, k->row, mad(e, l.lane, 4, k->memory)), imm(k->at_rows));
+	if (k->s->general) {
+		l.row = row_number(k, l.row);
+		l.base = row_address(k, l.row);
+		l.y = k->s->job->data.targets ? target_address(k, l.row) : l.base;
+	} else {
+		l.base = add(e, mad(e, l.row, k->row, k->memory), imm(k->at_rows));
+		l.y = add(e, mad(e, l.row, k->target_row, k->memory), imm(k->at_targets));
+	}
+	l.at = address_add(e, l.base, mul(e, l.lane, 4));
 	l.is_first = op2(e, REG_P, "and.pred", l.is_row, same(e, l.lane, imm(0)));
 	return l;
 }
@@ -68,15 +83,45 @@ static bool blocks_next(Emit *e, const RowLanes *l, ColumnBlocks *b, uint32_t co
 
 static Reg row_load(Kernel *k, const RowLanes *l, Reg offset, uint32_t buf, uint32_t col)
 {
-	return load(k->e, REG_F, "ld.shared.f32", add(k->e, l->at, offset), column_at(k, buf, col));
+	Reg at = address_add(k->e, l->at, offset), x;
+
+	if (!k->s->general)
+		return load(k->e, REG_F, "ld.shared.f32", at, column_at(k, buf, col));
+	x = op1(k->e, REG_F, "mov.f32", imm_f(0)); /* lanes without a row read nothing: others may write there */
+	ins(k->e, "@$ ld.global.f32 $, [$+#]", l->is_row, x, at, column_at(k, buf, col));
+	return x;
+}
+
+/* has: of lanes that have a column */
+static void row_store(Kernel *k, const RowLanes *l, const ColumnBlocks *b, uint32_t buf, uint32_t col, Reg value)
+{
+	Reg stores = op2(k->e, REG_P, "and.pred", b->has, l->is_row);
+
+	ins(k->e, row_space(k, "@$ st.shared.f32 [$+#], $"), stores, address_add(k->e, l->at, b->offset),
+	    column_at(k, buf, col), value);
+}
+
+/* Output number n. row: address of column 0. */
+static Reg output_load(Kernel *k, Reg row, Reg n)
+{
+	Emit *e = k->e;
+	const Job *j = k->s->job;
+
+	if (j->output_col)
+		return load(e, REG_F, row_space(k, "ld.shared.f32"), address_add(e, row, mul(e, n, 4)),
+		            column_at(k, BUF_ACT, j->output_col));
+	if (!k->s->general)
+		return load(e, REG_F, "ld.shared.f32",
+		            add(e, row, load(e, REG_R, "ld.shared.u32", mad(e, n, 4, k->memory), k->at_outputs)), 0);
+	Reg col = load(e, REG_R, "ld.global.nc.u32", place(e, POINTER(k, output), n, 4), 0);
+	return load(e, REG_F, "ld.global.f32", place(e, row, col, 4), column_at(k, BUF_ACT, 0));
 }
 
 static Reg target_at(Kernel *k, const RowLanes *l, Reg offset, uint32_t first)
 {
-	Emit *e = k->e;
-	Reg at = mad(e, l->row, k->target_row, mad(e, l->lane, 4, k->memory));
+	Reg at = address_add(k->e, l->y, add(k->e, mul(k->e, l->lane, 4), offset));
 
-	return load(e, REG_F, "ld.shared.f32", add(e, at, offset), k->at_targets + 4 * first);
+	return load(k->e, REG_F, row_space(k, "ld.shared.f32"), at, 4 * first);
 }
 
 static Reg is_number(Emit *e, Reg x) { return op2(e, REG_P, "setp.eq.ftz.f32", x, x); }
@@ -206,8 +251,7 @@ static void slopes_store(Kernel *k, const DeviceStep *s, const RowLanes *l, cons
 		Reg slope = op2(e, REG_F, "add.rn.ftz.f32", unit_slope(e, s->fn, of->net, of->out), imm_f(s->offset));
 		back = op2(e, REG_F, "mul.rn.ftz.f32", back, slope);
 	}
-	ins(e, "@$ st.shared.f32 [$+#], $", op2(e, REG_P, "and.pred", b->has, l->is_row), add(e, l->at, b->offset),
-	    column_at(k, s->c, s->c_col), back);
+	row_store(k, l, b, s->c, s->c_col, back);
 }
 
 /* Most targets are 0 or 1: a warp that has no others takes the short way. */
@@ -263,7 +307,7 @@ void errors_emit(Kernel *k, const DeviceStep *s)
 	sum = op1(e, REG_F, "mov.f32", lanes_sum(e, sum));
 	if (from_softmax(s)) {
 		uint32_t end = if_begin(e, op2(e, REG_P, "and.pred", top.far, l.is_first));
-		ins(e, "mov.f32 $, $", sum, softmax_far(k, s, l.at, mad(e, l.row, k->target_row, k->memory)));
+		ins(e, "mov.f32 $, $", sum, softmax_far(k, s, l.base, l.y));
 		if_end(e, end);
 	}
 	row_error(k, s, &l, sum, weight);
@@ -281,14 +325,12 @@ void softmax_emit(Kernel *k, const DeviceStep *s)
 		Reg x = op2(e, REG_F, "sub.rn.ftz.f32", row_load(k, &l, b.offset, s->a, s->a_col), largest);
 		Reg y = exp_value(e, x);
 		ins(e, "@$ add.rn.ftz.f32 $, $, $", b.has, sum, sum, y);
-		ins(e, "@$ st.shared.f32 [$+#], $", op2(e, REG_P, "and.pred", b.has, l.is_row), add(e, l.at, b.offset),
-		    column_at(k, s->c, s->c_col), y);
+		row_store(k, &l, &b, s->c, s->c_col, y);
 	}
 	Reg share = op2(e, REG_F, "div.rn.ftz.f32", imm_f(1), lanes_sum(e, sum));
 	for (ColumnBlocks b = { 0 }; blocks_next(e, &l, &b, s->cols);)
-		ins(e, "@$ st.shared.f32 [$+#], $", op2(e, REG_P, "and.pred", b.has, l.is_row), add(e, l.at, b.offset),
-		    column_at(k, s->c, s->c_col),
-		    op2(e, REG_F, "mul.rn.ftz.f32", row_load(k, &l, b.offset, s->c, s->c_col), share));
+		row_store(k, &l, &b, s->c, s->c_col,
+		          op2(e, REG_F, "mul.rn.ftz.f32", row_load(k, &l, b.offset, s->c, s->c_col), share));
 	loop_end(e, &l.loop);
 }
 
@@ -307,8 +349,7 @@ void softmax_deltas_emit(Kernel *k, const DeviceStep *s)
 	for (ColumnBlocks b = { 0 }; blocks_next(e, &l, &b, s->cols);) {
 		Reg o = row_load(k, &l, b.offset, BUF_ACT, s->c_col), x = row_load(k, &l, b.offset, s->c, s->c_col);
 		Reg delta = op2(e, REG_F, "mul.rn.ftz.f32", o, op2(e, REG_F, "sub.rn.ftz.f32", x, mean));
-		ins(e, "@$ st.shared.f32 [$+#], $", op2(e, REG_P, "and.pred", b.has, l.is_row), add(e, l.at, b.offset),
-		    column_at(k, s->c, s->c_col), delta);
+		row_store(k, &l, &b, s->c, s->c_col, delta);
 	}
 	loop_end(e, &l.loop);
 }
@@ -421,7 +462,7 @@ static CodeGuess codes_guess(Kernel *k, const CodeLanes *c, Reg row, Reg lane, c
 		Reg x = imm_f(0);
 		for (uint32_t n = 0; n < s->code_longest; n++) {
 			Reg column = c->column[i * s->code_longest + n],
-				o = load(e, REG_F, "ld.shared.f32", add(e, row, column), out);
+				o = load(e, REG_F, row_space(k, "ld.shared.f32"), address_add(e, row, column), out);
 			x = op2(e, REG_F, "add.rn.ftz.f32", x, o);
 		}
 		sum[i] = op3(e, REG_F, "fma.rn.ftz.f32", imm_f(s->code_twice), x, c->start[i]);
@@ -454,7 +495,8 @@ static Reg code_sum(Kernel *k, Reg number, Reg row, uint32_t out)
 
 	for (uint32_t i = 0; i < s->code_longest; i++) {
 		Reg column = load(e, REG_R, "ld.shared.u32", at, k->at_elements + 4 * i);
-		Reg o = op1(e, REG_G, "cvt.f64.f32", load(e, REG_F, "ld.shared.f32", add(e, row, column), out));
+		Reg o = op1(e, REG_G, "cvt.f64.f32",
+		            load(e, REG_F, row_space(k, "ld.shared.f32"), address_add(e, row, column), out));
 		sum = op3(e, REG_G, "fma.rn.f64", twice, o, sum); /* the product is exact */
 	}
 	return sum;
@@ -475,21 +517,56 @@ static Reg sum_of_lane(Emit *e, const Reg *sum, uint32_t sums, Reg number)
 	return mine;
 }
 
+/* The word that the target of the row is. */
+static Reg own_address(Kernel *k, const RowLanes *l)
+{
+	if (k->s->general)
+		return place(k->e, POINTER(k, data.own), case_number(k, l), sizeof(CodeOwn));
+	return add(k->e, mad(k->e, l->row, sizeof(CodeOwn), k->memory), imm(k->at_own));
+}
+
+static Reg own_load(Kernel *k, Reg own, size_t field)
+{
+	return load(k->e, REG_R, k->s->general ? "ld.global.nc.u32" : "ld.shared.u32", own, (uint32_t)field);
+}
+
 /* Squared distance of a row from word k over the outputs that have a target. */
-static Reg code_reach(Kernel *k, Reg word, const RowLanes *l, uint32_t out)
+static Reg code_reach(Kernel *k, Reg word, const RowLanes *l)
 {
 	Emit *e = k->e;
 	uint32_t outputs = k->s->job->outputs;
 	Reg at = place(e, POINTER(k, data.codes), word, outputs * 8), sum = literal(e, 0);
-	Reg row = op2(e, REG_R, "sub.u32", l->at, mul(e, l->lane, 4)), y = mad(e, l->row, k->target_row, k->memory);
 	Loop n = loop_count(e, outputs);
-	Reg target = load(e, REG_F, "ld.shared.f32", mad(e, n.i, 4, y), k->at_targets);
-	Reg o = op1(e, REG_G, "cvt.f64.f32", load(e, REG_F, "ld.shared.f32", mad(e, n.i, 4, row), out));
+	Reg target = load(e, REG_F, row_space(k, "ld.shared.f32"), address_add(e, l->y, mul(e, n.i, 4)), 0);
+	Reg o = op1(e, REG_G, "cvt.f64.f32", output_load(k, l->base, n.i));
 	Reg d = op2(e, REG_G, "sub.rn.f64", load(e, REG_G, "ld.global.nc.f64", place(e, at, n.i, 8), 0), o);
 	Reg square = op2(e, REG_G, "mul.rn.f64", d, d);
 	ins(e, "@$ add.rn.f64 $, $, $", is_number(e, target), sum, sum, square);
 	loop_end(e, &n);
 	return sum;
+}
+
+/* Distances of all words, of rows where `measure` holds: is one nearer than the target's own? To is_wrong, lanes of the
+ * row that found one. */
+static void words_measure(Kernel *k, const RowLanes *l, Reg word, Reg measure, Reg is_wrong)
+{
+	Emit *e = k->e;
+	uint32_t count = k->s->job->data.code_count;
+	Reg any = reg(e, REG_P), farther = reg(e, REG_P);
+
+	ins(e, "vote.sync.any.pred $, $, 0xffffffff", any, measure);
+	uint32_t end = if_begin(e, any);
+	Reg enough = code_reach(k, word, l);
+	ins(e, "setp.neu.f64 $, $, $", farther, enough, enough);
+	Loop words = loop_count(e, (uint32_t)ceil_div(count, ROW_LANES));
+	Reg w = mad(e, words.i, ROW_LANES, l->lane), has = less(e, w, imm(count));
+	w = op3(e, REG_R, "selp.u32", w, imm(0), has);
+	Reg nearer = op2(e, REG_P, "setp.lt.f64", code_reach(k, w, l), enough);
+	ins(e, "or.pred $, $, $", farther, farther, op2(e, REG_P, "and.pred", nearer, has));
+	loop_end(e, &words);
+	Reg measured = lanes_where(k, farther);
+	ins(e, "@$ mov.u32 $, $", measure, is_wrong, measured);
+	if_end(e, end);
 }
 
 /* Is no code word nearer than the target's own? Where sums do not tell, all distances are measured. Rows that are not
@@ -499,21 +576,20 @@ static Reg codes_measure(Kernel *k, const RowLanes *l, Reg asked, uint32_t out)
 	Emit *e = k->e;
 	const DeviceData *d = &k->s->job->data;
 	uint32_t first = d->part_count[0], all = first + d->part_count[1];
-	Reg own = mad(e, l->row, sizeof(CodeOwn), k->memory);
-	Reg word = load(e, REG_R, "ld.shared.u32", own, k->at_own),
-		near = load(e, REG_R, "ld.shared.u32", own, k->at_own + 12);
-	Reg number[2] = { load(e, REG_R, "ld.shared.u32", own, k->at_own + 4), imm(UINT32_MAX) }, mine[2];
+	Reg own = own_address(k, l), word = own_load(k, own, offsetof(CodeOwn, word));
+	Reg near = own_load(k, own, offsetof(CodeOwn, near)), mine[2];
+	Reg number[2] = { own_load(k, own, offsetof(CodeOwn, number)), imm(UINT32_MAX) };
 	Reg wrong = reg(e, REG_P), doubtful = op2(e, REG_P, "setp.ne.u32", near, imm(0)),
 		margin = literal(e, code_margin(k->s->job, k->s->job->data.code_unit));
 	Reg less_margin = op1(e, REG_G, "neg.f64", margin);
 
 	uint32_t sums = (uint32_t)ceil_div(all, ROW_LANES);
-	Reg row = op2(e, REG_R, "sub.u32", l->at, mul(e, l->lane, 4)), *sum = NEW(&k->s->cx->scratch, sums, Reg);
+	Reg row = l->base, *sum = NEW(&k->s->cx->scratch, sums, Reg);
 	for (uint32_t i = 0; i < sums; i++)
 		sum[i] = code_sum(k, op2(e, REG_R, "min.u32", add(e, l->lane, imm(i * ROW_LANES)), imm(all - 1)), row, out);
 	mine[0] = mine[1] = sum_of_lane(e, sum, sums, number[0]);
 	if (d->part_count[1]) {
-		number[1] = add(e, load(e, REG_R, "ld.shared.u32", own, k->at_own + 8), imm(first));
+		number[1] = add(e, own_load(k, own, offsetof(CodeOwn, number) + 4), imm(first));
 		mine[1] = sum_of_lane(e, sum, sums, number[1]);
 	}
 	ins(e, "setp.ne.u32 $, 0, 0", wrong);
@@ -537,20 +613,18 @@ static Reg codes_measure(Kernel *k, const RowLanes *l, Reg asked, uint32_t out)
 	Reg measure = op2(e, REG_P, "setp.ne.u32", is_doubtful, imm(0));
 	measure = op2(e, REG_P, "and.pred", measure, op2(e, REG_P, "setp.eq.u32", is_wrong, imm(0)));
 	measure = op2(e, REG_P, "and.pred", measure, asked);
-	Reg any = reg(e, REG_P);
-	ins(e, "vote.sync.any.pred $, $, 0xffffffff", any, measure);
-	uint32_t end = if_begin(e, any);
-	Reg enough = code_reach(k, word, l, out), farther = reg(e, REG_P);
-	ins(e, "setp.neu.f64 $, $, $", farther, enough, enough);
-	Loop words = loop_count(e, (uint32_t)ceil_div(d->code_count, ROW_LANES));
-	Reg w = mad(e, words.i, ROW_LANES, l->lane), has = less(e, w, imm(d->code_count));
-	w = op3(e, REG_R, "selp.u32", w, imm(0), has);
-	Reg nearer = op2(e, REG_P, "setp.lt.f64", code_reach(k, w, l, out), enough);
-	ins(e, "or.pred $, $, $", farther, farther, op2(e, REG_P, "and.pred", nearer, has));
-	loop_end(e, &words);
-	Reg measured = lanes_where(k, farther);
-	ins(e, "@$ mov.u32 $, $", measure, is_wrong, measured);
-	if_end(e, end);
+	words_measure(k, l, word, measure, is_wrong);
+	return op2(e, REG_P, "setp.eq.u32", is_wrong, imm(0));
+}
+
+/* Without tables of sums all distances are measured. */
+static Reg codes_general(Kernel *k, const RowLanes *l, Reg asked)
+{
+	Emit *e = k->e;
+	Reg is_wrong = op1(e, REG_R, "mov.u32", imm(0));
+	Reg word = own_load(k, own_address(k, l), offsetof(CodeOwn, word));
+
+	words_measure(k, l, word, asked, is_wrong);
 	return op2(e, REG_P, "setp.eq.u32", is_wrong, imm(0));
 }
 
@@ -559,14 +633,14 @@ static Reg codes_right(Kernel *k, const CodeLanes *c, const RowLanes *l, Reg ask
 	Emit *e = k->e;
 	const DeviceData *d = &k->s->job->data;
 
+	if (!k->has_codes)
+		return codes_general(k, l, asked);
 	if (!c->kept)
 		return codes_measure(k, l, asked, out);
-	Reg own = mad(e, l->row, sizeof(CodeOwn), k->memory), number[2] = { reg(e, REG_R), imm(UINT32_MAX) };
-	Reg near = load(e, REG_R, "ld.shared.u32", own, k->at_own + 12),
-		row = op2(e, REG_R, "sub.u32", l->at, mul(e, l->lane, 4));
-	ins(e, "ld.shared.u32 $, [$+#]", number[0], own, k->at_own + 4);
+	Reg own = own_address(k, l), near = own_load(k, own, offsetof(CodeOwn, near)), row = l->base;
+	Reg number[2] = { own_load(k, own, offsetof(CodeOwn, number)), imm(UINT32_MAX) };
 	if (d->part_count[1])
-		number[1] = add(e, load(e, REG_R, "ld.shared.u32", own, k->at_own + 8), imm(d->part_count[0]));
+		number[1] = add(e, own_load(k, own, offsetof(CodeOwn, number) + 4), imm(d->part_count[0]));
 	CodeGuess g = codes_guess(k, c, row, l->lane, number, out);
 	Reg wrong = lanes_where(k, g.wrong), right = op2(e, REG_P, "setp.eq.u32", wrong, imm(0)), any = reg(e, REG_P);
 	Reg open = op2(e, REG_P, "setp.ne.u32", lanes_where(k, g.doubtful), imm(0));
@@ -585,11 +659,11 @@ void scores_emit(Kernel *k, bool codes)
 {
 	Emit *e = k->e;
 	const Job *j = k->s->job;
-	uint32_t out = column_at(k, BUF_ACT, j->output_col);
+	uint32_t out = j->output_col ? column_at(k, BUF_ACT, j->output_col) : 0; /* else the table has whole offsets */
 
 	remark(e, "verdicts");
 	CodeLanes c = { 0 };
-	if (codes)
+	if (codes && k->has_codes)
 		c = codes_begin(k);
 	RowLanes l = lanes_begin(k, k->workers);
 	Best wanted = best_begin(e), guess = best_begin(e);
@@ -598,8 +672,12 @@ void scores_emit(Kernel *k, bool codes)
 	ins(e, "setp.ne.u32 $, 0, 0", far);
 	ins(e, "mov.u32 $, 0xffffffff", first);
 	for (ColumnBlocks b = { 0 }; blocks_next(e, &l, &b, j->outputs);) {
-		Reg y = target_at(k, &l, b.offset, 0), o = row_load(k, &l, b.offset, BUF_ACT, j->output_col);
 		Reg at = add(e, l.lane, op2(e, REG_R, "shr.u32", b.offset, imm(2)));
+		Reg y = target_at(k, &l, b.offset, 0), o;
+		if (j->output_col)
+			o = row_load(k, &l, b.offset, BUF_ACT, j->output_col);
+		else
+			o = output_load(k, l.base, op2(e, REG_R, "min.u32", at, imm(j->outputs - 1)));
 		Reg known = op2(e, REG_P, "and.pred", b.has, is_number(e, y));
 		if (j->right_here) {
 			best_of(e, &wanted, y, at, known);
@@ -620,8 +698,8 @@ void scores_emit(Kernel *k, bool codes)
 	Reg scored = op2(e, REG_P, "setp.ne.u32", count, imm(0)), right, is_far = lanes_where(k, far);
 	if (j->right_here) {
 		Reg at = op3(e, REG_R, "selp.u32", first, imm(0), scored), middle = param_f(k, offsetof(Job, middle));
-		Reg o = load(e, REG_F, "ld.shared.f32", mad(e, at, 4, op2(e, REG_R, "sub.u32", l.at, mul(e, l.lane, 4))), out);
-		Reg y = load(e, REG_F, "ld.shared.f32", mad(e, l.row, k->target_row, mad(e, at, 4, k->memory)), k->at_targets);
+		Reg o = output_load(k, l.base, at);
+		Reg y = load(e, REG_F, row_space(k, "ld.shared.f32"), address_add(e, l.y, mul(e, at, 4)), 0);
 		Reg found = op3(e, REG_R, "selp.u32", guess.at, first, is_number(e, o)); /* a NaN that is first stays */
 		Reg one = op2(e, REG_P, "xor.pred", op2(e, REG_P, "setp.gt.ftz.f32", o, middle),
 		              op2(e, REG_P, "setp.gt.ftz.f32", y, middle));

@@ -25,24 +25,44 @@ static void add_lanes(Emit *e, Reg sum, Reg x)
 }
 
 /* Errors of the rows of a leaf, in order, and what verdicts count: by one warp. */
-void tally_leaf(Kernel *k)
+void tally_leaf(Kernel *k, Reg fresh)
 {
 	Emit *e = k->e;
-	bool weights = k->s->job->data.weight != NULL;
+	bool weights = k->s->job->data.weight != NULL, general = k->s->general, targets = k->s->job->data.targets != 0;
 	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), sum = literal(e, 0), weight = literal(e, 0), total[3];
 	static const uint32_t bits[3] = { VERDICT_SCORED, VERDICT_RIGHT, VERDICT_WITHIN };
+	static const size_t field[3] = { offsetof(Tally, scored), offsetof(Tally, right), offsetof(Tally, within) };
+	Reg to = place(e, POINTER(k, leaf_tally), k->leaf_number, sizeof(Tally)), cases = k->rows;
 
 	remark(e, "tally of a leaf");
-	for (int i = 0; i < 3; i++) {
-		total[i] = reg(e, REG_R);
-		ins(e, "mov.u32 $, 0", total[i]);
+	for (int i = 0; i < 3; i++)
+		total[i] = op1(e, REG_R, "mov.u32", imm(0));
+	if (general) { /* rows may be ticks; chunks before may have begun the tally */
+		cases = op1(e, REG_R, "mov.u32", imm(0));
+		uint32_t first = unless_begin(e, fresh);
+		for (int i = 0; i < 3; i++)
+			ins(e, "ld.global.u32 $, [$+#]", total[i], to, (uint32_t)field[i]);
+		ins(e, "ld.global.u32 $, [$+#]", cases, to, (uint32_t)offsetof(Tally, cases));
+		ins(e, "ld.global.f64 $, [$+#]", sum, to, (uint32_t)offsetof(Tally, error));
+		ins(e, "ld.global.f64 $, [$+#]", weight, to, (uint32_t)offsetof(Tally, weight));
+		if_end(e, first);
 	}
-	Loop l = loop_begin(e, imm(0), k->s->job->data.targets ? k->rows : imm(0), 32); /* without targets: cases only */
+	Loop l = loop_begin(e, imm(0), targets || general ? k->rows : imm(0), 32); /* without targets: cases only */
 	Reg row = add(e, l.i, lane), is_row = less(e, row, k->rows), error = reg(e, REG_F), verdict = reg(e, REG_R);
 	ins(e, "mov.f32 $, 0f00000000", error);
 	ins(e, "mov.u32 $, 0", verdict);
-	ins(e, "@$ ld.global.f32 $, [$]", is_row, error, place(e, k->row_error, row, 4));
-	ins(e, "@$ ld.global.u8 $, [$]", is_row, verdict, place(e, k->verdict, row, 1));
+	Reg counts = is_row;
+	if (general) {
+		Reg flags = op1(e, REG_R, "mov.u32", imm(ROW_NOT_LAST)), all = reg(e, REG_R);
+		ins(e, "@$ ld.global.nc.u32 $, [$]", is_row, flags, place(e, k->cases, row, 4));
+		counts = op1(e, REG_P, "not.pred", has_flag(k, flags, ROW_NOT_LAST));
+		ins(e, "vote.sync.ballot.b32 $, $, 0xffffffff", all, counts);
+		ins(e, "add.u32 $, $, $", cases, cases, op1(e, REG_R, "popc.b32", all));
+	}
+	if (targets) {
+		ins(e, "@$ ld.global.f32 $, [$]", is_row, error, place(e, k->row_error, row, 4));
+		ins(e, "@$ ld.global.u8 $, [$]", counts, verdict, place(e, k->verdict, row, 1));
+	}
 	add_lanes(e, sum, error);
 	for (int i = 0; i < 3; i++)
 		ins(e, "add.u32 $, $, $", total[i], total[i], ballot_count(e, verdict, bits[i]));
@@ -57,19 +77,19 @@ void tally_leaf(Kernel *k)
 	loop_end(e, &l);
 	if (!weights)
 		ins(e, "cvt.rn.f64.u32 $, $", weight, total[0]);
+	if (general)
+		ins(e, "bar.warp.sync 0xffffffff"); /* all lanes have read what was there */
 	uint32_t end = if_begin(e, same(e, lane, imm(0)));
-	Reg to = place(e, POINTER(k, leaf_tally), k->leaf_number, sizeof(Tally));
 	ins(e, "st.global.f64 [$+#], $", to, (uint32_t)offsetof(Tally, error), sum);
-	ins(e, "st.global.u64 [$+#], $", to, (uint32_t)offsetof(Tally, cases), op1(e, REG_D, "cvt.u64.u32", k->rows));
-	ins(e, "st.global.u64 [$+#], $", to, (uint32_t)offsetof(Tally, scored), op1(e, REG_D, "cvt.u64.u32", total[0]));
-	ins(e, "st.global.u64 [$+#], $", to, (uint32_t)offsetof(Tally, right), op1(e, REG_D, "cvt.u64.u32", total[1]));
-	ins(e, "st.global.u64 [$+#], $", to, (uint32_t)offsetof(Tally, within), op1(e, REG_D, "cvt.u64.u32", total[2]));
+	ins(e, "st.global.u64 [$+#], $", to, (uint32_t)offsetof(Tally, cases), op1(e, REG_D, "cvt.u64.u32", cases));
+	for (int i = 0; i < 3; i++)
+		ins(e, "st.global.u64 [$+#], $", to, (uint32_t)field[i], op1(e, REG_D, "cvt.u64.u32", total[i]));
 	ins(e, "st.global.f64 [$+#], $", to, (uint32_t)offsetof(Tally, weight), weight);
 	if_end(e, end);
 }
 
 /* A field of a tally, by its lane: two are doubles, the others integers. */
-static Reg add_field(Emit *e, Reg a, Reg b, Reg is_double)
+Reg add_field(Emit *e, Reg a, Reg b, Reg is_double)
 {
 	Reg x = op2(e, REG_G, "add.rn.f64", op1(e, REG_G, "mov.b64", a), op1(e, REG_G, "mov.b64", b));
 
@@ -142,7 +162,14 @@ void tally_update(Kernel *k, Reg update)
 		leaves = load(e, REG_R, "ld.global.u32", update, offsetof(DeviceUpdate, leaves));
 	uint32_t end = if_begin(e, is_field);
 	Reg from = place(e, POINTER(k, leaf_tally), lane, 8);
-	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++) {
+	if (k->s->general) {
+		JoinLevels levels = join_begin(k, REG_D, is_double);
+		Loop l = loop_begin(e, imm(0), leaves, 1);
+		join_add(k, &levels, load(e, REG_D, "ld.global.u64", place(e, from, l.i, sizeof(Tally)), 0));
+		loop_end(e, &l);
+		ins(e, "mov.u64 $, $", sum, join_end(k, &levels));
+	}
+	for (uint32_t i = 0; i < k->s->kinds_of_leaves && !k->s->general; i++) {
 		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i])));
 		ins(e, "mov.u64 $, $", sum, join_fields(e, from, k->s->leaves[i], is_double));
 		if_end(e, other);

@@ -43,12 +43,6 @@ static void spent_store(Kernel *k)
 
 /* ---- barriers ---- */
 
-typedef struct Barrier {
-	Reg counter; /* address */
-	Reg turn;    /* arrivals that the next wait is for */
-	uint32_t blocks;
-} Barrier;
-
 static Barrier barrier_new(Kernel *k, Reg counter, uint32_t blocks)
 {
 	Barrier b = { counter, reg(k->e, REG_R), blocks };
@@ -57,8 +51,7 @@ static Barrier barrier_new(Kernel *k, Reg counter, uint32_t blocks)
 	return b;
 }
 
-/* What the block has written is there for others. */
-static void barrier_arrive(Kernel *k, const Barrier *b)
+void barrier_arrive(Kernel *k, const Barrier *b)
 {
 	Emit *e = k->e;
 
@@ -92,7 +85,7 @@ static void barrier_poll(Kernel *k, const Barrier *b)
 	ins(e, "fence.acq_rel.gpu");
 }
 
-static void barrier_wait(Kernel *k, const Barrier *b)
+void barrier_wait(Kernel *k, const Barrier *b)
 {
 	if (b->blocks == 1)
 		return;
@@ -100,6 +93,12 @@ static void barrier_wait(Kernel *k, const Barrier *b)
 	barrier_poll(k, b);
 	if_end(k->e, end);
 	barrier_block(k->e);
+}
+
+void barrier_all(Kernel *k, const Barrier *b)
+{
+	barrier_arrive(k, b);
+	barrier_wait(k, b);
 }
 
 /* ---- the beginning ---- */
@@ -122,13 +121,19 @@ static void memory_clear(Kernel *k)
 	barrier_block(e);
 }
 
+/* Of a row: it is 0. */
+static uint32_t codes_padding(const Kernel *k) { return k->s->general ? column_at(k, BUF_VALUE, 0) : k->row - 16; }
+
 /* Code words: where each sum starts, and the columns of its elements in bytes from the first output on, filled up with
  * the padding of a row, which is 0. */
 static void codes_stage(Kernel *k)
 {
 	Emit *e = k->e;
 	const DeviceData *d = &k->s->job->data;
-	uint32_t longest = k->s->code_longest, padding = k->row - 16 - column_at(k, BUF_ACT, k->s->job->output_col);
+	uint32_t longest = k->s->code_longest, padding = codes_padding(k);
+
+	if (k->s->job->output_col)
+		padding -= column_at(k, BUF_ACT, k->s->job->output_col);
 
 	Loop l = loop_begin(e, k->tid, imm(d->part_count[0] + d->part_count[1]), k->s->threads);
 	Reg sum = place(e, POINTER(k, data.sums), l.i, sizeof(CodeSum)), element = POINTER(k, data.element);
@@ -141,9 +146,25 @@ static void codes_stage(Kernel *k)
 		ins(e, "@$ ld.global.nc.u32 $, [$]", has, column,
 		    place(e, element, add(e, first, imm(i)), sizeof(CodeElement)));
 		ins(e, "shl.b32 $, $, 2", column, column);
+		if (!k->s->job->output_col && k->s->general)
+			general_column(k, has, column);
+		else if (!k->s->job->output_col)
+			ins(e, "@$ ld.shared.u32 $, [$+#]", has, column, add(e, k->memory, column), k->at_outputs);
 		ins(e, "st.shared.u32 [$+#], $", mad(e, l.i, longest * 4, k->memory), k->at_elements + 4 * i, column);
 	}
 	loop_end(e, &l);
+}
+
+/* Where outputs are in a row, if they are not adjacent. */
+static void outputs_stage(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t end = if_begin(e, same(e, k->tid, imm(0)));
+
+	for (uint32_t n = 0; n < k->s->job->outputs; n++)
+		ins(e, "st.shared.u32 [$+#], #", k->memory, k->at_outputs + 4 * n, column_at(k, BUF_ACT, k->s->output[n]));
+	if_end(e, end);
+	barrier_block(e);
 }
 
 /* Rows of -0 after weights of index lists; tables of code words. */
@@ -160,15 +181,17 @@ static void constants_stage(Kernel *k)
 		ins(e, "st.shared.f32 [$+#], 0f80000000", mad(e, l.i, 4, k->memory), r->at + r->row * r->rows * 4);
 		loop_end(e, &l);
 	}
-	if (d->code_count)
+	if (!k->s->job->output_col && !k->s->general)
+		outputs_stage(k);
+	if (k->has_codes)
 		codes_stage(k);
-	if (d->from) { /* lists of rows that are computed in vain are empty */
+	if (d->from && !k->s->general) { /* lists of rows that are computed in vain are empty */
 		Loop l = loop_begin(e, k->tid, imm(8 * k->list_row / 4), k->s->threads);
 		ins(e, "st.shared.u32 [$+#], 0xffffffff", mad(e, l.i, 4, k->memory),
 		    k->at_lists + k->s->leaf_rows * k->list_row);
 		loop_end(e, &l);
 	}
-	if (d->from && !k->s->test) { /* ranks: the true unit, then inputs */
+	if (d->from && !k->s->test && !k->s->general) { /* ranks: the true unit, then inputs */
 		Loop l = loop_begin(e, k->tid, imm(d->inputs), k->s->threads);
 		Reg input = load(e, REG_R, "ld.global.nc.u32", place(e, POINTER(k, data.rank), l.i, 4), 0);
 		ins(e, "st.shared.u32 [$+#], $", mad(e, l.i, 4, k->memory), k->at_rank + 4, input);
@@ -206,7 +229,9 @@ static void kernel_begin(Kernel *k)
 	Reg first = mul(e, k->team, s->job->row_capacity);
 	k->row_error = place(e, POINTER(k, row_error), first, 4);
 	k->verdict = place(e, POINTER(k, verdict), first, 1);
-	if (s->tiled)
+	if (s->general)
+		general_begin(k);
+	else if (s->tiled)
 		ones_store(k); /* a barrier of the grid comes before they are read */
 	else
 		k->exchange = place(e, POINTER(k, exchange), k->team, (uint32_t)exchange_bytes(k));
@@ -239,18 +264,13 @@ static void leaf_begin(Kernel *k, Reg update, Reg staged)
 	if_end(e, end);
 }
 
-static bool has_step(const Kernel *k, uint32_t kind)
+bool has_step(const Kernel *k, uint32_t kind)
 {
 	for (uint32_t i = 0; i < k->s->list->gradient; i++)
 		if (k->s->step[i].kind == kind)
 			return true;
 	return false;
 }
-
-/* What blocks of a leaf wait for: rows of the team; its verdicts, for tallies; the grid. */
-typedef struct Barriers {
-	Barrier team, scored, grid;
-} Barriers;
 
 /* Outputs of the block's rows, for a test that wants them. */
 static void outputs_store(Kernel *k)
@@ -265,7 +285,14 @@ static void outputs_store(Kernel *k)
 
 	case_load(k, number, add(e, k->row0, row), less(e, row, k->my_rows));
 	Reg from = mad(e, row, k->row, mad(e, n, 4, k->memory));
-	Reg value = load(e, REG_F, "ld.shared.f32", from, k->at_rows + column_at(k, BUF_ACT, j->output_col));
+	Reg value;
+	if (j->output_col)
+		value = load(e, REG_F, "ld.shared.f32", from, k->at_rows + column_at(k, BUF_ACT, j->output_col));
+	else
+		value = load(e, REG_F, "ld.shared.f32",
+		             add(e, mad(e, row, k->row, k->memory),
+		                 load(e, REG_R, "ld.shared.u32", mad(e, n, 4, k->memory), k->at_outputs)),
+		             k->at_rows);
 	Reg at = op2(e, REG_D, "sub.u64", op1(e, REG_D, "cvt.u64.u32", number), first);
 	at = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", at, imm(j->outputs * 4)), out);
 	ins(e, "st.global.f32 [$], $", place(e, at, n, 4), value);
@@ -283,7 +310,7 @@ static void rows_emit(Kernel *k)
 		rows_exchange(k);
 }
 
-static void verdicts_emit(Kernel *k)
+void verdicts_emit(Kernel *k)
 {
 	if (!has_step(k, STEP_SCORES))
 		return;
@@ -337,7 +364,7 @@ static void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool
 	label_here(e, tally);
 	uint32_t other = if_begin(e, same(e, k->member, imm(k->s->team_blocks - 1)));
 	barrier_poll(k, &b->scored);
-	tally_leaf(k);
+	tally_leaf(k, imm(1));
 	if (direct) {
 		ins(e, "bar.warp.sync 0xffffffff");
 		tally_update(k, update);
@@ -380,17 +407,18 @@ static void update_leaves(Kernel *k, Reg update, Reg staged, const Barriers *b)
 	spent(k, SPENT_GRID);
 	uint32_t tally = label(e), end = label(e), last = k->s->teams * k->s->team_blocks - 1;
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), tally);
-	if (!k->s->test)
-		update_joined(k, leaves);
+	if (!k->s->test && !needs_pending(k->s))
+		update_joined(k, leaves, false);
 	ins(e, "bra L#", end);
 	label_here(e, tally);
 	uint32_t other = if_begin(e, same(e, k->block, imm(last)));
 	tally_update(k, update);
 	if_end(e, other);
 	label_here(e, end);
+	if (needs_pending(k->s))
+		leaves_finish(k, leaves, &b->grid);
 	spent(k, SPENT_UPDATE);
-	barrier_arrive(k, &b->grid);
-	barrier_wait(k, &b->grid);
+	barrier_all(k, &b->grid);
 	spent(k, SPENT_GRID_AFTER);
 }
 
@@ -464,7 +492,7 @@ static void tallies_emit(Kernel *k, Reg update, Reg leaves)
 	one.row_error = place(e, k->row_error, first, 4);
 	one.verdict = place(e, k->verdict, first, 1);
 	one.cases = place(e, k->cases, first, 4);
-	tally_leaf(&one);
+	tally_leaf(&one, imm(1));
 	ins(e, "add.u32 $, $, $", first, first, one.rows);
 	loop_end(e, &l);
 	ins(e, "bar.warp.sync 0xffffffff");
@@ -554,14 +582,14 @@ static void updates_emit(Kernel *k)
 		           barrier_new(k, barriers, s->teams * s->team_blocks) };
 	Reg i = reg(e, REG_D), in_cycle = reg(e, REG_D), updates = POINTER(k, updates), cycle = POINTER(k, updates_cycle);
 	Reg staged = reg(e, REG_D);
-	bool direct = !s->test && s->teams == 1 && s->kinds_of_leaves == 1 && s->leaves[0] == 1;
+	bool direct = !s->test && s->teams == 1 && s->kinds_of_leaves == 1 && s->leaves[0] == 1 && !needs_pending(s);
 	uint32_t top = label(e), done = label(e);
 
 	ins(e, "mov.u64 $, 0", staged);
 	ins(e, "mov.u64 $, 0", i);
 	ins(e, "mov.u64 $, 0", in_cycle);
 	ins(e, "mov.u32 $, 0", k->leaf_number);
-	if (direct && !s->tiled)
+	if (direct && !s->tiled && !s->general)
 		leaf_begin(k, POINTER(k, update), staged);
 	label_here(e, top);
 	Reg update =
@@ -571,7 +599,9 @@ static void updates_emit(Kernel *k)
 		ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), param, P_COUNT * 8));
 	}
 	weights_stage(k);
-	if (s->tiled)
+	if (s->general)
+		update_general(k, update, &b);
+	else if (s->tiled)
 		update_tiled(k, update, &b);
 	else if (direct)
 		update_direct(k, update, next_update(k, in_cycle, cycle), staged, &b);

@@ -13,7 +13,9 @@ void rule_numbers(Kernel *k, RuleNumbers *n)
 		uint32_t p = f->op[i].a;
 		if (f->op[i].op != OP_PARAM || p == P_RATE)
 			continue;
-		n->param[p] = op1(e, REG_F, "cvt.rn.f32.f64", load(e, REG_G, "ld.global.nc.f64", k->param, p * 8));
+		n->param[p] = p == P_CLIP && k->s->job->needs_norm
+		                  ? norm_factor(k)
+		                  : op1(e, REG_F, "cvt.rn.f32.f64", load(e, REG_G, "ld.global.nc.f64", k->param, p * 8));
 	}
 }
 
@@ -225,7 +227,7 @@ void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t 
 /* ---- sums of leaves ---- */
 
 /* Leaves join like carries of a binary counter; what is left at the end from the last one down. */
-static Reg join_leaves(Kernel *k, Reg from, uint32_t leaves)
+static Reg join_known(Kernel *k, Reg from, uint32_t leaves)
 {
 	Emit *e = k->e;
 	Reg stack[JOIN_LEVELS + 1];
@@ -243,8 +245,23 @@ static Reg join_leaves(Kernel *k, Reg from, uint32_t leaves)
 	return stack[0];
 }
 
+Reg place_sum(Kernel *k, Reg from, Reg leaves)
+{
+	Emit *e = k->e;
+	Reg g = reg(e, REG_F);
+
+	if (k->s->general)
+		return join_leaves(k, from, leaves);
+	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++) {
+		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i])));
+		ins(e, "mov.f32 $, $", g, join_known(k, from, k->s->leaves[i]));
+		if_end(e, other);
+	}
+	return g;
+}
+
 /* A warp has 32 adjacent places; warps of different blocks follow each other, so that all blocks have some. */
-static void update_panel(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg leaves)
+static void update_panel(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg leaves, bool pending)
 {
 	Emit *e = k->e;
 	uint32_t blocks = k->s->teams * k->s->team_blocks, warps = k->workers / 32;
@@ -253,22 +270,21 @@ static void update_panel(Kernel *k, const RuleNumbers *n, const DevicePanel *p, 
 
 	Loop l = loop_begin(e, first, imm((uint32_t)p->size), warps * blocks * 32);
 	Reg row = divide(e, l.i, p->row), col = modulo(e, l.i, p->row, row), g = reg(e, REG_F);
-	Reg from = place(e, place_at(e, POINTER(k, sum), p->at * 4), l.i, 4);
-	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++) {
-		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i])));
-		ins(e, "mov.f32 $, $", g, join_leaves(k, from, k->s->leaves[i]));
-		if_end(e, other);
-	}
+	Reg from = place(e, place_at(e, pending ? POINTER(k, pending) : POINTER(k, sum), p->at * 4), l.i, 4);
+	if (pending)
+		g = load(e, REG_F, "ld.global.f32", from, 0);
+	else
+		ins(e, "mov.f32 $, $", g, place_sum(k, from, leaves));
 	rule_apply(k, n, p, row, col, l.i, g);
 	loop_end(e, &l);
 }
 
-void update_joined(Kernel *k, Reg leaves)
+void update_joined(Kernel *k, Reg leaves, bool pending)
 {
 	RuleNumbers n;
 
 	remark(k->e, "sums of leaves, and the rule");
 	rule_numbers(k, &n);
 	for (uint32_t i = 0; i < k->s->job->panels; i++)
-		update_panel(k, &n, &k->s->panel[i], leaves);
+		update_panel(k, &n, &k->s->panel[i], leaves, pending);
 }

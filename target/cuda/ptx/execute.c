@@ -444,7 +444,7 @@ static void execute_barrier(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		grid_fail(g, w, NO_LANE, "a barrier for %u threads: not whole warps of a block of %u", count, g->threads);
 	if (red)
 		pred = source_pred(w, i->a[i->sources - 1]) ^ (i->last_not ? UINT32_MAX : 0);
-	barrier_arrive(g, w, i, number, count, pred, mask);
+	barrier_reached(g, w, i, number, count, pred, mask);
 }
 
 static void execute_clock(Grid *g, Warp *w, const Insn *i, uint32_t mask)

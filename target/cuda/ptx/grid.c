@@ -102,7 +102,7 @@ void barrier_recheck(Grid *g, Block *block)
 		barrier_check(g, block, &block->barrier[i]);
 }
 
-void barrier_arrive(Grid *g, Warp *w, const Insn *i, uint32_t number, uint32_t count, uint32_t pred, uint32_t mask)
+void barrier_reached(Grid *g, Warp *w, const Insn *i, uint32_t number, uint32_t count, uint32_t pred, uint32_t mask)
 {
 	Barrier *b = &w->block->barrier[number];
 

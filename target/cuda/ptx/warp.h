@@ -334,7 +334,7 @@ _Noreturn void grid_fail(Grid *g, const Warp *w, uint32_t lane, const char *fmt,
 enum { NO_LANE = LANES };
 uint64_t grid_random(Grid *g);
 void warp_run(Grid *g, Warp *w); /* execute.c: until its budget is used, it waits or it has ended */
-void barrier_arrive(Grid *g, Warp *w, const Insn *i, uint32_t number, uint32_t count, uint32_t pred, uint32_t mask);
+void barrier_reached(Grid *g, Warp *w, const Insn *i, uint32_t number, uint32_t count, uint32_t pred, uint32_t mask);
 void barrier_recheck(Grid *g, Block *b); /* a warp has ended */
 void warp_ready(Grid *g, Warp *w);
 void warp_unready(Grid *g, const Warp *w);
