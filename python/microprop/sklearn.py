@@ -307,8 +307,9 @@ class MLPClassifier(ClassifierMixin, _MLP):
 
     def _encode(self, y: Any, classes: Any) -> np.ndarray:
         """Targets; sets classes_, if they are None, and the function of the outputs."""
-        check_classification_targets(y)
         kind = type_of_target(y)
+        if kind not in ("binary", "multiclass", "multiclass-multioutput", "multilabel-indicator"):
+            check_classification_targets(y)  # which says why not
         if kind == "multilabel-indicator":
             y = y.toarray() if sparse.issparse(y) else np.asarray(y)
             self.classes_ = np.arange(y.shape[1])
