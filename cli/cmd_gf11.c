@@ -67,6 +67,8 @@ static const Option options[] = {
 	{ "dead", "PART",
 	  "switch: a dead part, crossbar:STAGE:N, link:STAGE:N:M or port:P, with stages input, middle and output; may be "
 	  "repeated" },
+	{ "paths", NULL, "switch: with --json also the receiver of every port and the middle crossbar on the way" },
+	{ "routine", "N", "program: print the scheduled lines of this routine" },
 	{ "fault", "SPEC",
 	  "diagnose: an injected fault, dead:PROC, stuck:PROC:reg|sram|dram:ADDR:BIT[:0|1], alu:PROC:RATE, port:PORT, "
 	  "misroute:PORT:RATE, crossbar:STAGE:N, link:STAGE:N:M, flip:RATE, or a file with one fault per line; may be "
@@ -174,6 +176,7 @@ const Command gf11_command = {
 		"schedule FILE|-: operations in program order, one a line, like fadd v0, v1 -> v2, become a scheduled, checked "
 		"routine, printed as microcode. The comments of a listing of microcode are such operations, so the listing can "
 		"be the file.\n\n"
+		"program [FILE.topo]: the routines of a compiled network and their calls in an epoch.\n\n"
 		"microcode ROUTINE|FILE: prints the scheduled lines of a routine; checks and prints a file of microcode; "
 		"schedules one of operations.\n\n"
 		"run ROUTINE|FILE: runs it, with values of --set in memory that is pseudo-random otherwise, and prints those "

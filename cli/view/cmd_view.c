@@ -86,6 +86,7 @@ static const OptionGroup groups[] = {
 static const Example examples[] = {
 	{ "microprop view runs/1 runs/2", "two runs beside each other, also while they are trained" },
 	{ "microprop view runs", "all runs in a folder" },
+	{ "microprop view", "the machine of 1989" },
 	{ "microprop view net.safetensors --data make:letters", "a trained network" },
 	{ NULL, NULL },
 };
@@ -94,10 +95,11 @@ const Command view_command = {
 	.name = "view",
 	.operands = "[RUN...]",
 	.most = 64,
-	.summary = "see runs and networks in a browser",
+	.summary = "see runs, networks and the GF11 in a browser",
 	.about =
 		"Serves a page to a browser on this machine and prints its address, which holds a token: learning curves of "
-		"runs (folders of train --run) as they grow, weights and activations of their networks.\n\n"
+		"runs (folders of train --run) as they grow, weights and activations of their networks, and the GF11, "
+		"simulated.\n\n"
 		"RUN is the folder of a run, a folder that holds such folders, or a model. The server listens on 127.0.0.1 "
 		"only, answers only who has the token, and reads only, unless --control is given. Ctrl-C ends it.",
 	.group = groups,

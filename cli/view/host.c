@@ -29,7 +29,7 @@ static const struct {
 	{ "/api/metrics", metrics_answer, QUICK, false }, { "/api/control", control_answer, QUICK, true },
 	{ "/api/net", net_answer, QUICK, false },         { "/api/links", links_answer, QUICK, false },
 	{ "/api/weights", weights_answer, QUICK, false }, { "/api/activations", activations_answer, QUICK, false },
-	{ "/api/measure", measure_answer, QUICK, false },
+	{ "/api/measure", measure_answer, QUICK, false }, { "/api/gf11", gf11_answer, LONG, false },
 };
 
 static size_t address_find(const char *path, bool post)

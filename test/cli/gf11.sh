@@ -30,6 +30,10 @@ t gf11 switch random:7 --dead crossbar:middle:3 --json
 t gf11 switch random:1..20:500 --json
 t gf11 switch ring | tail -1
 printf '0 5\n5 0\n' >pairs
+t gf11 switch pairs --paths --json | cut -c1-300
+t gf11 program "$SOURCE_DIR/examples/xor.topo" --procs 4 --cases 4
+t gf11 program "$SOURCE_DIR/examples/xor.topo" --procs 4 --cases 4 --routine 0 --json
+t gf11 program "$SOURCE_DIR/examples/xor.topo" --procs 4 --cases 4 --routine 99
 t gf11 switch pairs --json
 t bench gf11 --threads 1 --sum halving --json |
 	sed -E 's/"kernel": "[^"]*"/"kernel": "K"/; s/"(simulated_[a-z]+|host_ms|median_ms|measured)": [-+.0-9e]+/"\1": N/g'

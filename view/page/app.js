@@ -3,7 +3,7 @@
 import { h, post, getJson, note } from "./dom.js";
 
 const main = document.getElementById("main"), state = document.getElementById("state");
-const views = { runs: "./runs.js", network: "./network.js" };
+const views = { runs: "./runs.js", network: "./network.js", machine: "./machine.js" };
 const opened = {};
 export const listeners = new Set(); // of events: fn(kind, data)
 
@@ -132,6 +132,7 @@ async function start() {
 	}
 	addEventListener("hashchange", route);
 	eventsStart();
+	if (!app.runs.length && (!location.hash || location.hash === "#runs")) history.replaceState(null, "", "/#machine");
 	await route();
 	document.body.dataset.ready = "1";
 }

@@ -78,8 +78,8 @@ export class Grid {
 		c.style.width = `${width}px`; c.style.height = `${height}px`;
 		const ctx = c.getContext("2d");
 		ctx.scale(ratio, ratio);
-		const plus = rgb("--plus"), minus = rgb("--minus"), ground = rgb(this.squares ? "--grid" : "--card");
-		ctx.fillStyle = css("--grid");
+		const plus = rgb("--plus"), minus = rgb("--minus"), ground = rgb(this.ground ?? (this.squares ? "--grid" : "--card"));
+		ctx.fillStyle = css(this.ground ? "--card" : "--grid");
 		ctx.fillRect(0, 0, width, height);
 		const gap = size >= 8 ? 1 : 0;
 		for (let i = 0; i < this.values.length; i++) {

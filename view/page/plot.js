@@ -50,7 +50,7 @@ export class Chart {
 				tool("PNG", "save as PNG", () => this.canvas.toBlob((b) => save(this.fileName("png"), b))),
 				tool("SVG", "save as SVG", () => save(this.fileName("svg"), new Blob([this.svg()], { type: "image/svg+xml" }))),
 				tool("CSV", "save as CSV", () => save(this.fileName("csv"), new Blob([this.csv()], { type: "text/csv" }))))),
-			this.box);
+			this.box, this.legend ? (this.legendBox = h("div", { className: "bar small soft" })) : "");
 		this.draw = later(() => this.paint());
 		this.listen();
 		new ResizeObserver(() => this.draw()).observe(this.box);
@@ -150,6 +150,14 @@ export class Chart {
 			if (this.smoothing) {
 				ctx.globalAlpha = 0.25; ctx.lineWidth = 1; this.line(ctx, s, s.y, scale, width); ctx.globalAlpha = 1;
 			}
+			if (s.points) {
+				ctx.fillStyle = s.colour;
+				for (let i = 0; i < s.x.length; i++) {
+					if (!Number.isFinite(s.y[i]) || (this.logY && s.y[i] <= 0)) continue;
+					ctx.beginPath(); ctx.arc(scale.x(s.x[i]), scale.y(s.y[i]), 4, 0, 7); ctx.fill();
+				}
+				continue;
+			}
 			ctx.lineWidth = 1.8;
 			this.line(ctx, s, smooth(s.y, this.smoothing), scale, width);
 			if (s.x.length === 1) { ctx.fillStyle = s.colour; ctx.fillRect(scale.x(s.x[0]) - 2, scale.y(s.y[0]) - 2, 4, 4); }
@@ -168,6 +176,11 @@ export class Chart {
 		const last = this.series.map((s) => `${s.name} ${num(s.y.at(-1))}`).join(", ");
 		this.canvas.setAttribute("aria-label", `${this.title} by ${this.xTitle}: ${last || "no values yet"}`);
 		this.tip.hidden = true;
+		this.legendBox?.replaceChildren(...this.series.map((s) => {
+			const swatch = h("span", { className: "swatch" });
+			swatch.style.background = s.colour;
+			return h("span", {}, swatch, s.name);
+		}));
 		if (!drawn) return;
 		if (this.drag && this.drag.to !== undefined) {
 			ctx.fillStyle = colours.ink; ctx.globalAlpha = 0.1;

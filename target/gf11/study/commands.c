@@ -82,7 +82,7 @@ static void run_efficiency(CommandRun *c)
 
 static void run_switch(CommandRun *c)
 {
-	c->failure = switch_command(c->cx, c->m, c->operand[0], c->dead, c->deads, c->json, c->text);
+	c->failure = switch_command(c->cx, c->m, c->operand[0], c->dead, c->deads, c->paths, c->json, c->text);
 	c->remedy = "route less, or use a machine whose switch can carry it";
 	report_end(c, 0, 0);
 }
@@ -169,6 +169,8 @@ static const OptionRow option_rows[] = {
 	{ "route", IS_LIST, offsetof(CommandRun, route), offsetof(CommandRun, routes) },
 	{ "fill", IS_TEXT, offsetof(CommandRun, fill), 0 },
 	{ "operations", IS_FLAG, offsetof(CommandRun, operations), 0 },
+	{ "routine", IS_TEXT, offsetof(CommandRun, routine), 0 },
+	{ "paths", IS_FLAG, offsetof(CommandRun, paths), 0 },
 	{ "trials", IS_COUNT, offsetof(CommandRun, trials), 1000000 },
 	{ "trials-of", IS_TEXT, offsetof(CommandRun, trials_of), 0 },
 };
@@ -191,12 +193,14 @@ static const CommandDef commands[] = {
 	{ "disks", "[FILE.topo]", 1, " cases procs sum compiler sigmoid bundle update ", run_disks },
 	{ "efficiency", "[FILE.topo]", 1, " routines level procs compiler small-layers sigmoid bundle update group tree ",
 	  run_efficiency },
+	{ "program", "[FILE.topo]", 1,
+	  " cases procs sum compiler small-layers sigmoid bundle update group ring tree routine ", run_program },
 	{ "ops", "[NAME]", MAX_OPERANDS, " ", run_ops },
 	{ "schedule", "FILE|-", 1, " level ", run_schedule },
 	{ "microcode", "ROUTINE|FILE", 1, " level operations ", run_microcode },
 	{ "trace", "ROUTINE|FILE", 1, " level kanata chrome ", run_trace },
 	{ "run", "ROUTINE|FILE", 1, " level procs traced threads simulate set show base route fill ", run_run },
-	{ "switch", "ring|tree:K|random:SEED|broadcast:PORT|FILE", 1, " dead ", run_switch },
+	{ "switch", "ring|tree:K|random:SEED|broadcast:PORT|FILE", 1, " dead paths ", run_switch },
 	{ "diagnose", "[FILE.topo]", 1,
 	  " cases procs sum compiler sigmoid bundle update threads fault fault-seed trials trials-of ", run_diagnose },
 	{ "bench", NULL, 0, " threads sum ", run_bench },

@@ -87,6 +87,8 @@ typedef struct CommandRun {
 	const char *set[MAX_PARTS], *show[MAX_PARTS], *base[MAX_PARTS], *route[MAX_PARTS];
 	size_t sets, shows, bases, routes;
 	const char *fill;
+	const char *routine;
+	bool paths;
 	bool operations;
 	uint64_t fault_seed; /* 1 if not given */
 	const char *trials_of;
@@ -126,6 +128,10 @@ uint32_t threads_of(const CommandRun *c); /* --threads; default one for each CPU
 
 void run_routines(CommandRun *c); /* efficiency --routines */
 void run_schedule(CommandRun *c);
+
+/* ---- program_cmd.c ------------------------------------------------------------------------------- */
+
+void run_program(CommandRun *c);
 void run_ops(CommandRun *c);
 void run_microcode(CommandRun *c);
 void run_trace(CommandRun *c);
@@ -250,7 +256,7 @@ void figure_write(const CommandRun *c, const char *name, const char *ending, con
 /* microprop gf11 switch; spec as above, or random:FIRST..LAST[:ROUTES] for all these seeds. NULL, or why it failed, in
  * scratch. JSON: members of the object that is open. */
 const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads,
-                           JsonWriter *json, Buf *text);
+                           bool paths, JsonWriter *json, Buf *text);
 
 /* ---- diagnose_cmd.c ---- */
 

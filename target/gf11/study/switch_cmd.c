@@ -124,8 +124,24 @@ static const char *multicast_command(Ctx *cx, const Switch *sw, const uint16_t *
 	return b.s;
 }
 
+/* For every port its receiver and the middle crossbar on the way; null: it sends nothing. */
+static void paths_json(const Tour *t, JsonWriter *json)
+{
+	for (int k = 0; k < 2; k++) {
+		jw_start(json, k ? "middle" : "to", '[');
+		for (uint32_t p = 0; p < t->sw->ports; p++) {
+			Path path = switch_path(t->sw, &t->set, p);
+			if (path.to == NO_ROUTE)
+				jw_text(json, NULL, NULL);
+			else
+				jw_count(json, NULL, k ? path.box[1] : path.to);
+		}
+		jw_end(json, ']');
+	}
+}
+
 const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads,
-                           JsonWriter *json, Buf *text)
+                           bool paths, JsonWriter *json, Buf *text)
 {
 	Tour t = { .sw = switch_new(cx, m) };
 	Seeds seeds;
@@ -154,6 +170,8 @@ const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const ch
 	jw_real(json, "microseconds", "%.3f", 1e6 * t.seconds / (double)t.permutations);
 	jw_count(json, "middle_used", middle_used(&t));
 	jw_text(json, "reason", t.reason);
+	if (paths && !range && t.routed && !m->ring_only)
+		paths_json(&t, json);
 	if (range)
 		buf_printf(text,
 		           "%" PRIu64 " permutations of %" PRIu64 " routes: %" PRIu64 " routed, %" PRIu64
