@@ -380,9 +380,9 @@ class Run:
 
     @classmethod
     def open(cls, path: Path, **options: Any) -> "Run":
-        """A saved model: network, weights, classes, scale."""
+        """A saved model: network, weights, classes, scale; or a network of another program with its weights."""
         run = cls(Network(path), **options)
-        return run.load(path)
+        return run if run.network._info.weights else run.load(path)
 
     def load(self, path: Path) -> "Run":
         """Weights from a file."""

@@ -171,6 +171,16 @@ class DataSets(unittest.TestCase):
         elman.group("o", 1, role="output").connect(["i", "m", "true"], "h").connect(["h", "true"], "o").copy("h", "m")
         joined = mp.Data(np.concatenate(parts), np.concatenate(targets), sequences=[0, 4, 7])
         self.assertEqual(fingerprint(data, elman), fingerprint(joined, elman))
+        run = mp.Run(elman)
+        want, steps = run.predict(data), run.predictor()
+        for begin, part in zip((0, 4), parts):
+            steps.reset()
+            for i, x in enumerate(part):
+                np.testing.assert_array_equal(steps.step(x), want[begin + i])
+        other = mp.Run(elman, target="ref").predictor()
+        with self.assertRaises(mp.InputError) as caught:
+            other.step(parts[0][0])
+        self.assertIn("target cpu only", caught.exception.text)
 
     def test_wrong_data_is_refused(self):
         x, y = small()
@@ -338,6 +348,12 @@ class Runs(unittest.TestCase):
             self.assertEqual((done["format"], done["inputs"], os.path.basename(done["second"])), ("c", 5, "net.h"))
             done = run.export(os.path.join(folder, "net8.c"), calibration=mp.Data(x, y))
             self.assertEqual(done["calibration_cases"], 60)
+            sizes = []
+            for plain in (False, True):
+                run.export(os.path.join(folder, "net.onnx"), plain=plain)
+                sizes.append(os.path.getsize(os.path.join(folder, "net.onnx")))
+            self.assertLess(sizes[1], sizes[0])
+            np.testing.assert_array_equal(mp.Run.open(os.path.join(folder, "net.onnx")).predict(x), run.predict(x))
             run.export(os.path.join(folder, "net.npz"))
             self.assertTrue(len(np.load(os.path.join(folder, "net.npz")).files))
             run.export(os.path.join(folder, "net.net"), "snns")
