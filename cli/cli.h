@@ -19,6 +19,7 @@
 #include "microprop/job.h"
 #include "microprop/restarts.h"
 #include "microprop/table.h"
+#include "microprop/gf11.h"
 #include "microprop/tool.h"
 
 #ifndef _GNU_SOURCE
@@ -200,6 +201,7 @@ int after_net(const mp_net *net, mp_status status);
 int after_data(const mp_data *data, mp_status status);
 int after_run(const mp_run *run, mp_status status);
 int after_tool(const mp_tool *tool, mp_status status);
+int after_gf11(const mp_gf11 *g, mp_status status);
 
 /* Each returns the exit status, messages shown. */
 bool is_old_weights(const char *path); /* .wt of LENS, .wts of tlearn: read with their network; NULL: no */

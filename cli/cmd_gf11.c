@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* microprop gf11: commands of the 1989 machine; the library writes the report. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -62,6 +64,11 @@ static const Option options[] = {
 	{ "route", "K=SPEC",
 	  "run, debug: configuration K of the switch, as for switch; default: 0 exchanges with the neighbour, K sends K "
 	  "processors further; may be repeated" },
+	{ "svg", "FILE",
+	  "schedule, microcode: draw units by cycles; trace: the pipeline; switch: the crossbars and routes; steps: the "
+	  "sum; sweep: speed by the first parameter" },
+	{ "dependences", NULL,
+	  "schedule, microcode: draw also an arrow from each operation to those that read its result" },
 	{ "kanata", "FILE", "trace: write a pipeline trace for Konata" },
 	{ "chrome", "FILE", "trace: write a trace for Perfetto or chrome://tracing" },
 	{ "dead", "PART",
@@ -103,6 +110,7 @@ static const Example examples[] = {
 	{ "microprop gf11 run axpy.mc --set sram:100=1.5,2,3 --set sram:300=2 --show sram:200..202",
 	  "values in, values out" },
 	{ "microprop gf11 ops alu", "operations of the ALU" },
+	{ "microprop gf11 debug axpy.mc --procs 4 --set sram:100=1.5,2,3", "cycle by cycle, at a prompt" },
 	{ "microprop gf11 run forward --traced", "cycle by cycle; the checksum is that of a run without --traced" },
 	{ "microprop gf11 trace forward --chrome forward.json", "every operation with its latency, for Perfetto" },
 	{ "microprop gf11 switch random:7:500 --dead link:input:3:5", "500 random routes around a dead link" },
@@ -136,7 +144,137 @@ int tool_run(Args *a, const char *target, const char *verb)
 	return rc;
 }
 
-static int gf11_run(Args *a) { return tool_run(a, "gf11", NULL); }
+/* ---- gf11 debug ---- */
+
+/* A line of any length, without its end; NULL at the end of the input. */
+static char *line_read(char **line, size_t *capacity)
+{
+	ssize_t len = getline(line, capacity, stdin);
+	if (len < 0)
+		return NULL;
+	(*line)[strcspn(*line, "\r\n")] = '\0';
+	return *line;
+}
+
+static bool is_quit(const char *line)
+{
+	line += strspn(line, " \t");
+	size_t len = strcspn(line, " \t");
+	return len && strncmp("quit", line, len) == 0;
+}
+
+static bool is_step(const char *line)
+{
+	line += strspn(line, " \t");
+	return *line == 's' || *line == 'w';
+}
+
+/* Commands come from the terminal or a pipe; from a pipe they are echoed, so that the output reads like a session. */
+static int debug_loop(mp_gf11 *g)
+{
+	bool echo = !isatty(STDIN_FILENO);
+	char *line = NULL, *again = NULL;
+	size_t capacity = 0;
+	int rc = EXIT_DONE;
+	for (;;) {
+		show(stdout, "(cycle %llu) ", (unsigned long long)mp_gf11_get_info(g)->cycle);
+		fflush(stdout);
+		if (!line_read(&line, &capacity) || is_quit(line)) {
+			show(stdout, echo && line && is_quit(line) ? "%s\n" : "\n", line);
+			break;
+		}
+		if (echo)
+			show(stdout, "%s\n", line);
+		const char *command = line[strspn(line, " \t")] ? line : again ? again : "";
+		mp_status status = mp_gf11_debug(g, command, show_lines, stdout);
+		fflush(stdout);
+		if (status != MP_OK)
+			rc = after_gf11(g, status);
+		else if (command == line && is_step(line)) {
+			free(again);
+			again = strdup(line);
+		}
+	}
+	free(line);
+	free(again);
+	return echo ? rc : EXIT_DONE;
+}
+
+static uint32_t given_all(Args *a, const char *name, const char ***list)
+{
+	uint32_t count = 0;
+	*list = args_alloc(a, a->givens + 1, sizeof **list);
+	for (size_t i = 0; i < a->givens; i++)
+		if (!strcmp(a->given[i].name, name))
+			(*list)[count++] = a->given[i].value;
+	return count;
+}
+
+/* A whole number up to `most`; -1: it is none, message shown. */
+static long number_of(const Args *a, const char *name, long least, long most, long absent)
+{
+	const char *text = args_text(a, name);
+	char *end = NULL;
+	long n = text ? strtol(text, &end, 10) : absent;
+	if (text && (end == text || *end || n < least || n > most)) {
+		char remedy[80];
+		snprintf(remedy, sizeof remedy, "write a whole number from %ld to %ld", least, most);
+		complain(remedy, "--%s cannot be '%s'", name, text);
+		return -1;
+	}
+	return n;
+}
+
+static int debug_run(Args *a)
+{
+	static const char taken[] = " machine procs level set base route fill ";
+	const char **set, **base, **route, *fill = args_text(a, "fill");
+	for (size_t i = 0; i < a->givens; i++)
+		if (!strstr(taken, a->given[i].name)) {
+			complain("its options are: --machine --procs --level --set --base --route --fill",
+			         "debug has no option '--%s'", a->given[i].name);
+			return EXIT_USAGE;
+		}
+	if (a->operands != 2) {
+		complain("write: debug ROUTINE|FILE", "debug needs one operand");
+		return EXIT_USAGE;
+	}
+	if (!strcmp(a->operand[1], "-")) {
+		complain("write the routine to a file first", "commands come from standard input: the routine cannot");
+		return EXIT_USAGE;
+	}
+	if (fill && strcmp(fill, "zero") != 0 && strcmp(fill, "random") != 0) {
+		complain("write one of: random zero", "--fill cannot be '%s'", fill);
+		return EXIT_USAGE;
+	}
+	long procs = number_of(a, "procs", 1, 4096, 0), level = number_of(a, "level", 0, 9, 1);
+	if (procs < 0 || level < 0)
+		return EXIT_USAGE;
+	mp_gf11_options o = { .size = sizeof o,
+		                  .machine = args_text(a, "machine"),
+		                  .processors = (uint32_t)procs,
+		                  .level = level ? (int)level : -1,
+		                  .zero = fill && fill[0] == 'z' };
+	o.sets = given_all(a, "set", &set);
+	o.bases = given_all(a, "base", &base);
+	o.routes = given_all(a, "route", &route);
+	o.set = set;
+	o.base = base;
+	o.route = route;
+	mp_gf11 *g;
+	mp_status status = mp_gf11_open(&g, a->operand[1], NULL, &o, NULL);
+	int rc = status == MP_OK ? EXIT_DONE : after_gf11(g, status);
+	if (status == MP_OK) {
+		const mp_gf11_info *info = mp_gf11_get_info(g);
+		show(stdout, "%s: %u operations in %u cycles, %u processors; help lists the commands\n", info->name,
+		     info->issues, info->cycles, info->processors);
+		rc = debug_loop(g);
+	}
+	mp_gf11_close(g);
+	return rc;
+}
+
+static int gf11_run(Args *a) { return strcmp(a->operand[0], "debug") == 0 ? debug_run(a) : tool_run(a, "gf11", NULL); }
 
 const Command gf11_command = {
 	.name = "gf11",
@@ -163,8 +301,8 @@ const Command gf11_command = {
 		"8), adds to an epoch with momentum, for every summation method.\n\n"
 		"evaluate [FILE.topo...]: the effect of each feature of the machine (section 11): simulated epochs with one "
 		"feature changed, sorted by effect; default three different networks.\n\n"
-		"disks [FILE.topo]: streaming every case from the disks during training: the bandwidth needed and achieved, "
-		"when the disks are the bottleneck, how long they take to fill the memories.\n\n"
+		"disks [FILE.topo]: cases streamed from the disks: the bandwidth needed and achieved, when the disks are the "
+		"bottleneck.\n\n"
 		"calibrate [NAME...]: fits the cost of a host call to three cells of Table 1; with --sensitivity, the table "
 		"for every value of what the report leaves open.\n\n"
 		"pooling [FILE.topo]: speed by cases per update, beside the estimates of sections 7.1 and 7.2.\n\n"
@@ -174,30 +312,29 @@ const Command gf11_command = {
 		"--routines, schedules the library routines and compares their length with lower bounds.\n\n"
 		"ops [NAME...]: every operation of a processor, or those named, or of a unit: form, unit, latency, meaning.\n\n"
 		"schedule FILE|-: operations in program order, one a line, like fadd v0, v1 -> v2, become a scheduled, checked "
-		"routine, printed as microcode. The comments of a listing of microcode are such operations, so the listing can "
-		"be the file.\n\n"
+		"routine, printed as microcode. A listing of microcode can be the file: its comments are such operations.\n\n"
 		"program [FILE.topo]: the routines of a compiled network and their calls in an epoch.\n\n"
-		"microcode ROUTINE|FILE: prints the scheduled lines of a routine; checks and prints a file of microcode; "
-		"schedules one of operations.\n\n"
+		"microcode ROUTINE|FILE: prints a routine as scheduled; checks and prints a file of microcode; schedules one "
+		"of operations.\n\n"
 		"run ROUTINE|FILE: runs it, with values of --set in memory that is pseudo-random otherwise, and prints those "
 		"of "
 		"--show; without --show the time by part and a checksum of memory, which is the same fast, traced, simulated, "
 		"and on any number of threads.\n\n"
-		"trace ROUTINE|FILE: runs it cycle by cycle and writes a trace for a viewer.\n\n"
+		"debug ROUTINE|FILE: runs it a cycle, a word or up to a write at a time and shows registers, memory, "
+		"operations in flight, the switch; reads commands, help lists them.\n\n"
+		"trace ROUTINE|FILE: writes a trace for a viewer, or draws the pipeline.\n\n"
 		"The routines are forward, backward, backward-input, sigmoid-table, sigmoid-powers, reciprocal, polynomial, "
 		"dot, matrix-vector, vector-add, vector-sum, look-up, scatter, block-move, exchange, forward-uncached, "
 		"backward-uncached, forward-first and backward-first.\n\n"
 		"switch ring|tree:K|random:SEED[:ROUTES]|broadcast:PORT|FILE: sets the three stages of crossbars for a "
-		"permutation, verifies "
-		"the setting by tokens and draws it; random:FIRST..LAST[:ROUTES] routes and times many seeds. A file has lines "
-		"of two numbers, from and to; a port may send to several, which not every set of routes allows.\n\n"
-		"diagnose [FILE.topo]: tests processors and switch as training does before it starts: memories and registers "
-		"by patterns, the switch by words from the host, processors by training separately on the same cases; reports "
-		"the approved processors, the faults found, and how they compare with the injected ones. Default network "
-		"203-60-26.\n\n"
+		"permutation, verifies and draws it; random:FIRST..LAST[:ROUTES] routes and times many seeds. A file has lines "
+		"of two numbers, from and to; a port may send to several.\n\n"
+		"steps ring|tree|pipelined: a sum over a few processors step by step, whose changes each has; --procs, default "
+		"5.\n\n"
+		"diagnose [FILE.topo]: tests processors and switch as training does before it starts; reports the approved "
+		"processors, the faults found, and how they compare with the injected ones. Default network 203-60-26.\n\n"
 		"machine [FILE]: prints every parameter of a machine with its provenance.\n\n"
-		"Every report ends with the simulated cycles, the processors, the seconds taken here, and their ratio to "
-		"simulated time.",
+		"Reports end with the simulated cycles and the seconds taken here.",
 	.group = groups,
 	.example = examples,
 	.run = gf11_run,

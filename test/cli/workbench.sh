@@ -49,3 +49,24 @@ t gf11 schedule least.ops --machine gf11-ring --level 0 --json | tr ',' '\n' | g
 "$MICROPROP" gf11 microcode dot | grep -v '(6)' | t gf11 schedule - 2>&1 | grep -v '^ '
 printf 'routine a\nlines 1\n0 | | | |\n' | t gf11 schedule -
 t gf11 schedule
+# The debugger, by a script.
+debug() { printf '%b' "$1" | t gf11 debug "$2" $values --procs 4 $3; }
+debug 's\n\nw 3\nflight\nuntil r3\nregisters\nlist\nu sram:200\nset sram:202@1=5\nc\np sram:200..202@0..1\nquit\n' axpy.mc
+debug 'until 31\nflight\nuntil z\nprint z\np q\nu 9999\nrestart\nr\np z\nstap\n' "$axpy"
+debug 'switch\nbases\nproc 2\nuntil cond:0\nprint cond:0@0..3' least.ops '--route 0=ring'
+debug 's\n' axpy.mc --json
+debug 's\n' -
+debug 's\n' axpy.mc '--level none'
+debug 's\n' axpy.mc '--fill ones'
+debug 's\n' no-such.mc
+# Sums step by step; pictures.
+t gf11 steps tree --procs 6
+t gf11 steps ring --procs 3 --json
+t gf11 steps halving
+t gf11 steps ring --procs 99
+for what in "schedule $axpy" "schedule $axpy --dependences" "trace $axpy" 'switch tree:3' 'steps pipelined --procs 4'; do
+	"$MICROPROP" gf11 $what --svg x.svg >/dev/null && grep -o '<title>[^<]*</title>' x.svg | head -1
+done
+t gf11 schedule "$axpy" --dependences
+t gf11 switch random:1..3 --svg x.svg
+t gf11 sweep sum=ring --net "$SOURCE_DIR/examples/xor.topo" --svg x.svg

@@ -505,7 +505,8 @@ static void command(Ctx *cx, void *arg)
 {
 	Asked *a = arg;
 	Buf text = { .arena = &cx->keep }, json = text;
-	const char *why = switch_command(cx, &a->b->m, a->spec, a->dead, a->deads, &(JsonWriter){ .out = &json }, &text);
+	const char *why =
+		switch_command(cx, &a->b->m, a->spec, a->dead, a->deads, false, &(JsonWriter){ .out = &json }, &text, NULL);
 	a->out = a->json ? json : text;
 	if (why)
 		fail(cx, MP_FAILED, NULL, "%s", why);

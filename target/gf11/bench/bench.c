@@ -74,3 +74,11 @@ bool bench_step(Bench *b)
 }
 
 uint64_t bench_now(const Bench *b) { return b->t ? traced_now(b->t) : 0; }
+
+bool bench_ended(const Bench *b)
+{
+	uint32_t flights = 0;
+	if (b->t)
+		traced_flights(b->t, &flights);
+	return bench_now(b) >= b->r->lines && !flights;
+}

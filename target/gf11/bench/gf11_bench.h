@@ -83,13 +83,26 @@ typedef struct Bench {
 } Bench;
 /* name: of a routine or a file; src: its text instead, or NULL. spec must live as long as the bench. */
 Bench *bench_open(Ctx *cx, const char *name, const Src *src, const BenchSpec *spec);
-void bench_start(Bench *b); /* memory filled, values set, at cycle 0 */
-bool bench_step(Bench *b);  /* one cycle; false: the routine has ended */
-uint64_t bench_now(const Bench *b);
+void bench_start(Bench *b);         /* memory filled, values set, at cycle 0 */
+bool bench_step(Bench *b);          /* one cycle; false: the routine has ended */
+uint64_t bench_now(const Bench *b); /* the cycle that comes next */
+bool bench_ended(const Bench *b);
 uint32_t bench_word(const Bench *b, int memory, uint32_t address, uint32_t proc);
 void bench_put(Bench *b, int memory, uint32_t address, uint32_t proc, uint32_t word);
 void bench_assign(Bench *b, const Assign *a);
 uint32_t bench_address(const Bench *b, const Place *p); /* of its first word; fails if it is not there */
 void bench_show(Bench *b, const Place *p, Buf *text, JsonWriter *json);
+
+/* ---- pictures.c: a schedule and its pipeline as SVG ---- */
+
+/* Units by cycles; with dependences, an arrow from each result to the operations that read it. */
+void schedule_svg(Ctx *cx, const Machine *m, const Routine *r, bool dependences, Buf *out);
+void pipeline_svg(Ctx *cx, const Machine *m, const Routine *r, Buf *out); /* a row for each operation */
+
+/* ---- debug.c: the debugger ---- */
+
+typedef struct Debug Debug;
+Debug *debug_new(Bench *b);
+bool debug_command(Debug *d, const char *line, Buf *out); /* false: quit */
 
 #endif

@@ -71,6 +71,14 @@ const char *attempt(Ctx *cx, void (*body)(void *arg), void *arg)
 	return why;
 }
 
+void svg_write(const CommandRun *c, const Buf *svg)
+{
+	OutFile *f = file_create(c->cx, &c->cx->scratch, c->svg);
+	file_write(f, svg->s, svg->len);
+	file_commit(c->cx, f);
+	jw_text(c->json, "svg", c->svg);
+}
+
 /* ---- efficiency, switch, machine ---- */
 
 static void run_efficiency(CommandRun *c)
@@ -82,8 +90,12 @@ static void run_efficiency(CommandRun *c)
 
 static void run_switch(CommandRun *c)
 {
-	c->failure = switch_command(c->cx, c->m, c->operand[0], c->dead, c->deads, c->paths, c->json, c->text);
+	Buf svg = { .arena = &c->cx->scratch };
+	c->failure =
+		switch_command(c->cx, c->m, c->operand[0], c->dead, c->deads, c->paths, c->json, c->text, c->svg ? &svg : NULL);
 	c->remedy = "route less, or use a machine whose switch can carry it";
+	if (svg.len)
+		svg_write(c, &svg);
 	report_end(c, 0, 0);
 }
 
@@ -119,6 +131,12 @@ static void run_machine(CommandRun *c)
 	jw_end(c->json, '}');
 	machine_derived(c);
 	report_end(c, 0, 0);
+}
+
+/* The command line reads commands of the debugger itself. */
+static void run_debug(CommandRun *c)
+{
+	fail(c->cx, MP_BAD_INPUT, "call mp_gf11_open and mp_gf11_debug", "debug reads commands, which a report cannot");
 }
 
 /* ---- tables and arguments ---- */
@@ -168,6 +186,8 @@ static const OptionRow option_rows[] = {
 	{ "base", IS_LIST, offsetof(CommandRun, base), offsetof(CommandRun, bases) },
 	{ "route", IS_LIST, offsetof(CommandRun, route), offsetof(CommandRun, routes) },
 	{ "fill", IS_TEXT, offsetof(CommandRun, fill), 0 },
+	{ "svg", IS_TEXT, offsetof(CommandRun, svg), 0 },
+	{ "dependences", IS_FLAG, offsetof(CommandRun, dependences), 0 },
 	{ "operations", IS_FLAG, offsetof(CommandRun, operations), 0 },
 	{ "routine", IS_TEXT, offsetof(CommandRun, routine), 0 },
 	{ "paths", IS_FLAG, offsetof(CommandRun, paths), 0 },
@@ -183,7 +203,7 @@ static const CommandDef commands[] = {
 	{ "figures", "[N]", MAX_OPERANDS, " out bundle update sigmoid ", run_figures },
 	{ "model", "FILE.topo", 1, " cases procs sum compiler printed whole simulate bundle update sigmoid ", run_model },
 	{ "sweep", "NAME=FROM..TO", MAX_OPERANDS,
-	  " net cases procs sum compiler small-layers sigmoid bundle update group ring tree csv ", run_sweep },
+	  " net cases procs sum compiler small-layers sigmoid bundle update group ring tree csv svg ", run_sweep },
 	{ "evaluate", "[FILE.topo]", MAX_OPERANDS, " cases procs compiler out ", run_evaluate },
 	{ "sums", NULL, 0, " net procs compiler out ", run_sums },
 	{ "updates", "[FILE.topo]", 1, " cases procs sum compiler sigmoid bundle ", run_updates },
@@ -196,11 +216,13 @@ static const CommandDef commands[] = {
 	{ "program", "[FILE.topo]", 1,
 	  " cases procs sum compiler small-layers sigmoid bundle update group ring tree routine ", run_program },
 	{ "ops", "[NAME]", MAX_OPERANDS, " ", run_ops },
-	{ "schedule", "FILE|-", 1, " level ", run_schedule },
-	{ "microcode", "ROUTINE|FILE", 1, " level operations ", run_microcode },
-	{ "trace", "ROUTINE|FILE", 1, " level kanata chrome ", run_trace },
+	{ "schedule", "FILE|-", 1, " level svg dependences ", run_schedule },
+	{ "microcode", "ROUTINE|FILE", 1, " level operations svg dependences ", run_microcode },
+	{ "trace", "ROUTINE|FILE", 1, " level kanata chrome svg ", run_trace },
 	{ "run", "ROUTINE|FILE", 1, " level procs traced threads simulate set show base route fill ", run_run },
-	{ "switch", "ring|tree:K|random:SEED|broadcast:PORT|FILE", 1, " dead paths ", run_switch },
+	{ "debug", "ROUTINE|FILE", 1, " level procs set base route fill ", run_debug },
+	{ "steps", "ring|tree|pipelined", 1, " procs svg ", run_steps },
+	{ "switch", "ring|tree:K|random:SEED|broadcast:PORT|FILE", 1, " dead paths svg ", run_switch },
 	{ "diagnose", "[FILE.topo]", 1,
 	  " cases procs sum compiler sigmoid bundle update threads fault fault-seed trials trials-of ", run_diagnose },
 	{ "bench", NULL, 0, " threads sum ", run_bench },

@@ -11,23 +11,6 @@
 
 #include "gf11_study.h"
 
-#define FILL_A "#dbe9f6"
-#define FILL_B "#fde3cf"
-#define FILL_C "#d9f0e3"
-#define FILL_0 "#f4f4f4"
-
-/* text of a label, in scratch */
-static const char *label(const CommandRun *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static const char *label(const CommandRun *c, const char *fmt, ...)
-{
-	char text[200];
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	return arena_copy(&c->cx->scratch, text, strlen(text));
-}
-
 /* ---- figure 1: the machine ---- */
 
 static void draw_machine(const CommandRun *c, const char *title, Buf *b)
@@ -37,9 +20,10 @@ static void draw_machine(const CommandRun *c, const char *title, Buf *b)
 	uint32_t disks = machine_disks(m);
 	drawing_start(b, title, 720, 500);
 	draw_box(b, 24, 60, 100, 40, FILL_B, "host");
-	draw_box(b, 200, 60, 300, 40, FILL_B, label(c, "controller: %lld lines of microcode", (long long)m->microcode));
+	draw_box(b, 200, 60, 300, 40, FILL_B,
+	         draw_label(c->cx, "controller: %lld lines of microcode", (long long)m->microcode));
 	draw_arrow(b, 124, 80, 198, 80, true);
-	draw_text(b, 510, 84, "start", 12, label(c, "%lld relocation registers", (long long)m->relocations));
+	draw_text(b, 510, 84, "start", 12, draw_label(c->cx, "%lld relocation registers", (long long)m->relocations));
 	for (uint32_t i = 0; i < SHOWN; i++) {
 		double x = 24 + i * (STEP + 18.0);
 		uint32_t number = i + 1 < SHOWN ? i : (uint32_t)m->processors - 1;
@@ -48,37 +32,40 @@ static void draw_machine(const CommandRun *c, const char *title, Buf *b)
 		x += i + 1 == SHOWN ? 30 : 0;
 		draw_arrow(b, 350, 100, x + STEP / 2.0, TOP - 2, true);
 		draw_box(b, x, TOP, STEP, 150, FILL_0, NULL);
-		draw_text(b, x + STEP / 2.0, TOP + 18, "middle", 12, label(c, "processor %u", number));
-		draw_box(b, x + 4, TOP + 26, STEP - 8, 26, FILL_A, label(c, "ALU, depth %lld", (long long)m->alu_latency));
-		draw_box(b, x + 4, TOP + 56, STEP - 8, 26, FILL_A, label(c, "%lld registers", (long long)m->registers));
-		draw_box(b, x + 4, TOP + 86, STEP - 8, 26, FILL_A, label(c, "SRAM %lldK words", (long long)m->sram / 1024));
-		draw_box(b, x + 4, TOP + 116, STEP - 8, 26, FILL_A, label(c, "DRAM %lldK words", (long long)m->dram / 1024));
+		draw_text(b, x + STEP / 2.0, TOP + 18, "middle", 12, draw_label(c->cx, "processor %u", number));
+		draw_box(b, x + 4, TOP + 26, STEP - 8, 26, FILL_A,
+		         draw_label(c->cx, "ALU, depth %lld", (long long)m->alu_latency));
+		draw_box(b, x + 4, TOP + 56, STEP - 8, 26, FILL_A,
+		         draw_label(c->cx, "%lld registers", (long long)m->registers));
+		draw_box(b, x + 4, TOP + 86, STEP - 8, 26, FILL_A,
+		         draw_label(c->cx, "SRAM %lldK words", (long long)m->sram / 1024));
+		draw_box(b, x + 4, TOP + 116, STEP - 8, 26, FILL_A,
+		         draw_label(c->cx, "DRAM %lldK words", (long long)m->dram / 1024));
 		draw_arrow(b, x + STEP / 2.0, TOP + 150, x + STEP / 2.0, TOP + 188, true);
 		draw_arrow(b, x + STEP / 2.0 + 14, TOP + 190, x + STEP / 2.0 + 14, TOP + 152, true);
 	}
 	draw_box(b, 24, TOP + 190, 672, 70, FILL_C, NULL);
 	draw_text(b, 360, TOP + 220, "middle", 13,
-	          m->ring_only ? "a ring"
-	                       : label(c, "Benes network: 3 stages of %lld crossbars of %lld ports, %lld ports in all",
-	                               (long long)m->crossbar, (long long)m->crossbar, (long long)m->switch_ports));
+	          m->ring_only
+	              ? "a ring"
+	              : draw_label(c->cx, "Benes network: 3 stages of %lld crossbars of %lld ports, %lld ports in all",
+	                           (long long)m->crossbar, (long long)m->crossbar, (long long)m->switch_ports));
 	draw_text(b, 360, TOP + 242, "middle", 13,
-	          label(c, "%lld configurations, a word every %lld cycles", (long long)m->configurations,
-	                (long long)m->switch_interval));
+	          draw_label(c->cx, "%lld configurations, a word every %lld cycles", (long long)m->configurations,
+	                     (long long)m->switch_interval));
 	for (uint32_t i = 0; i < disks && i < 10; i++) {
-		draw_box(b, 24 + i * 68.0, TOP + 300, 58, 36, FILL_B, label(c, "disk %u", i));
+		draw_box(b, 24 + i * 68.0, TOP + 300, 58, 36, FILL_B, draw_label(c->cx, "disk %u", i));
 		draw_arrow(b, 24 + i * 68.0 + 29, TOP + 300, 24 + i * 68.0 + 29, TOP + 262, true);
 	}
 	draw_text(b, 24, TOP + 358, "start", 12,
-	          label(c, "%u disks of %g MB and %g MB/s; %lld processors", disks, m->disk_capacity, m->disk_rate,
-	                (long long)m->processors));
+	          draw_label(c->cx, "%u disks of %g MB and %g MB/s; %lld processors", disks, m->disk_capacity, m->disk_rate,
+	                     (long long)m->processors));
 	drawing_end(b);
 }
 
 /* ---- programs of small networks ---- */
 
-enum { SMALL_PROCS = 8 };
-
-static Bp *program(const CommandRun *c, const Plan *plan, BpOptions o, uint64_t cases)
+Bp *small_program(const CommandRun *c, const Plan *plan, BpOptions o, uint64_t cases)
 {
 	o.compiler = COMPILER_1989;
 	o.threads = 1;
@@ -95,7 +82,7 @@ static void draw_cases(const CommandRun *c, const char *title, Buf *b)
 	enum { PROCS = 4, CASES = 10, ROW = 28 };
 	const Plan *plan = plan_layers(c->cx, 2, 3, 1);
 	BpOptions o = { .procs = PROCS, .sum = SUM_TREE };
-	Bp *p = program(c, plan, o, CASES);
+	Bp *p = small_program(c, plan, o, CASES);
 	Data *d = NEW(&c->cx->keep, 1, Data);
 	float *x = NEW(&c->cx->keep, (size_t)CASES * 2, float), *y = NEW(&c->cx->keep, CASES, float);
 	for (uint32_t i = 0; i < CASES; i++)
@@ -108,12 +95,12 @@ static void draw_cases(const CommandRun *c, const char *title, Buf *b)
 	draw_text(b, 90, 62, "middle", 13, "input-output cases");
 	draw_text(b, 510, 62, "middle", 13, "copies of the network on different processors");
 	for (uint32_t i = 0; i < CASES; i++)
-		draw_box(b, 40, 76 + i * (ROW + 4.0), 100, ROW, FILL_B, label(c, "case %u", i));
+		draw_box(b, 40, 76 + i * (ROW + 4.0), 100, ROW, FILL_B, draw_label(c->cx, "case %u", i));
 	for (uint32_t proc = 0; proc < PROCS; proc++) {
 		double left = 330, top = 76 + proc * 82.0;
 		draw_box(b, left, top, 370, 72, FILL_0, NULL);
 		draw_text(b, left + 10, top + 18, "start", 12,
-		          label(c, "processor %u: %llu weights, their changes", proc, (unsigned long long)plan->W));
+		          draw_label(c->cx, "processor %u: %llu weights, their changes", proc, (unsigned long long)plan->W));
 		for (uint32_t u = 0; u < 6; u++) {
 			double ux = left + 300 + u % 3 * 26.0, uy = top + 20 + u / 3 * 34.0;
 			draw_box(b, ux - 7, uy - 7, 14, 14, FILL_A, NULL);
@@ -126,7 +113,7 @@ static void draw_cases(const CommandRun *c, const char *title, Buf *b)
 			uint32_t number = (uint32_t)word[0].f;
 			if (!number) /* padding */
 				continue;
-			draw_box(b, left + 10 + shown * 84.0, top + 30, 76, 30, FILL_B, label(c, "case %u", number - 1));
+			draw_box(b, left + 10 + shown * 84.0, top + 30, 76, 30, FILL_B, draw_label(c->cx, "case %u", number - 1));
 			draw_arrow(b, 142, 76 + (number - 1) * (ROW + 4.0) + ROW / 2.0, left - 2, top + 24 + shown * 14.0, true);
 			shown++;
 		}
@@ -189,137 +176,13 @@ static void draw_sigmoid(const CommandRun *c, const char *title, Buf *b)
 	jw_real(c->json, "largest_error", "%.3g", largest);
 }
 
-/* ---- figures 4, 5 and 12: steps over stored configurations ---- */
+/* ---- figures 4, 5 and 12: sums ---- */
 
-/* Contributors of what a processor holds after a step, as a set of bits. */
-typedef struct Steps {
-	uint32_t procs, steps;
-	const uint16_t *to[16];         /* [steps] configuration of each step */
-	uint32_t set[17][SMALL_PROCS];  /* [steps + 1] */
-	uint32_t slot[17][SMALL_PROCS]; /* figure 12: which weight; else unused */
-	const char *left[17];           /* names of the rows */
-	bool slots;
-} Steps;
+static void draw_ring(const CommandRun *c, const char *title, Buf *b) { steps_svg(c, title, SUM_RING, 5, b); }
 
-/* "1-3,7" */
-static const char *set_text(const CommandRun *c, uint32_t set, uint32_t procs)
-{
-	Buf b = { .arena = &c->cx->scratch };
-	for (uint32_t i = 0; i < procs; i++) {
-		uint32_t end = i;
-		if (!(set >> i & 1))
-			continue;
-		while (end + 1 < procs && set >> (end + 1) & 1)
-			end++;
-		buf_printf(&b, "%s%u", b.len ? "," : "", i);
-		if (end > i)
-			buf_printf(&b, "-%u", end);
-		i = end;
-	}
-	return b.s;
-}
+static void draw_tree(const CommandRun *c, const char *title, Buf *b) { steps_svg(c, title, SUM_TREE, 8, b); }
 
-static void draw_steps(const CommandRun *c, const char *title, const Steps *s, Buf *b)
-{
-	double left = 110, wide = (720 - left - 20) / s->procs, high = 74;
-	drawing_start(b, title, 720, (int)(66 + (s->steps + 1) * high));
-	for (uint32_t p = 0; p < s->procs; p++)
-		draw_text(b, left + (p + 0.5) * wide, 56, "middle", 12,
-		          label(c, s->procs > 5 ? "proc. %u" : "processor %u", p));
-	for (uint32_t k = 0; k <= s->steps; k++) {
-		double top = 66 + k * high;
-		draw_text(b, 14, top + 22, "start", 12, s->left[k]);
-		for (uint32_t p = 0; p < s->procs; p++) {
-			bool all = s->set[k][p] == (1u << s->procs) - 1;
-			const char *text = set_text(c, s->set[k][p], s->procs);
-			if (s->slots)
-				text = label(c, "w%u: %s", s->slot[k][p], text);
-			draw_box(b, left + p * wide + 4, top, wide - 8, 34, all ? FILL_C : FILL_A, text);
-			if (k < s->steps && s->to[k][p] != NO_ROUTE)
-				draw_arrow(b, left + (p + 0.5) * wide, top + 35, left + (s->to[k][p] + 0.5) * wide, top + high - 2,
-				           true);
-		}
-	}
-	draw_text(b, 14, 66 + (s->steps + 1) * high - 14, "start", 12,
-	          s->slots ? "w1: 1-2: the changes of weight 1 in processors 1 and 2 summed; green: in all"
-	                   : "0-2: the changes of processors 0 to 2 summed; green: of all");
-	drawing_end(b);
-}
-
-/* What arrives over the configuration: the sender of each processor. */
-static void senders(const uint16_t *to, uint32_t procs, uint32_t *from)
-{
-	for (uint32_t p = 0; p < procs; p++)
-		if (to[p] != NO_ROUTE)
-			from[to[p]] = p;
-}
-
-static Bp *small_sum(const CommandRun *c, uint32_t procs, int sum)
-{
-	return program(c, plan_layers(c->cx, 8, 4, 4), (BpOptions){ .procs = procs, .sum = sum, .dry = true }, procs);
-}
-
-static void draw_ring(const CommandRun *c, const char *title, Buf *b)
-{
-	enum { PROCS = 5 };
-	const Bp *p = small_sum(c, PROCS, SUM_RING);
-	Steps s = { .procs = PROCS, .steps = PROCS - 1, .left = { "own change" } };
-	uint32_t other[PROCS], from[PROCS];
-	for (uint32_t i = 0; i < PROCS; i++)
-		s.set[0][i] = other[i] = 1u << i;
-	for (uint32_t k = 0; k < s.steps; k++) {
-		uint32_t next[PROCS];
-		s.to[k] = p->sw->to[p->summing->ring];
-		senders(s.to[k], PROCS, from);
-		for (uint32_t i = 0; i < PROCS; i++) {
-			next[i] = other[from[i]];
-			s.set[k + 1][i] = s.set[k][i] | next[i];
-		}
-		memcpy(other, next, sizeof other);
-		s.left[k + 1] = label(c, "step %u", k + 1);
-	}
-	draw_steps(c, title, &s, b);
-}
-
-static void draw_tree(const CommandRun *c, const char *title, Buf *b)
-{
-	const Bp *p = small_sum(c, SMALL_PROCS, SUM_TREE);
-	Steps s = { .procs = SMALL_PROCS, .steps = p->summing->levels, .left = { "own change" } };
-	uint32_t from[SMALL_PROCS];
-	for (uint32_t i = 0; i < SMALL_PROCS; i++)
-		s.set[0][i] = 1u << i;
-	for (uint32_t k = 0; k < s.steps; k++) {
-		s.to[k] = p->sw->to[p->summing->up[k]];
-		senders(s.to[k], SMALL_PROCS, from);
-		for (uint32_t i = 0; i < SMALL_PROCS; i++)
-			s.set[k + 1][i] = s.set[k][i] | s.set[k][from[i]];
-		s.left[k + 1] = label(c, "step %u", k);
-	}
-	draw_steps(c, title, &s, b);
-}
-
-/* A word goes round: at first each processor sends its change of its own slot; what comes is of the slot before. */
-static void draw_pipelined(const CommandRun *c, const char *title, Buf *b)
-{
-	enum { PROCS = 4 };
-	const Bp *p = small_sum(c, PROCS, SUM_PIPELINED);
-	Steps s = { .procs = PROCS, .steps = 2 * (PROCS - 1), .left = { "own change" }, .slots = true };
-	uint32_t from[PROCS];
-	for (uint32_t i = 0; i < PROCS; i++) {
-		s.set[0][i] = 1u << i;
-		s.slot[0][i] = i;
-	}
-	for (uint32_t k = 0; k < s.steps; k++) {
-		s.to[k] = p->sw->to[p->summing->ring];
-		senders(s.to[k], PROCS, from);
-		for (uint32_t i = 0; i < PROCS; i++) {
-			s.slot[k + 1][i] = s.slot[k][from[i]];
-			s.set[k + 1][i] = s.set[k][from[i]] | 1u << i;
-		}
-		s.left[k + 1] = label(c, k < PROCS - 1 ? "sum, step %u" : "weights, step %u", k % (PROCS - 1) + 1);
-	}
-	draw_steps(c, title, &s, b);
-}
+static void draw_pipelined(const CommandRun *c, const char *title, Buf *b) { steps_svg(c, title, SUM_PIPELINED, 4, b); }
 
 /* ---- figures 6 and 7: the grid of weights and cases ---- */
 
@@ -375,7 +238,7 @@ static void draw_grid(const CommandRun *c, const char *title, bool grouped, Buf 
 	enum { CASES = 6, GROUP = 3, INPUTS = 15, HIDDEN = 8, BUNDLE = 32 };
 	const Plan *plan = plan_layers(c->cx, INPUTS, HIDDEN, 2);
 	BpOptions o = { .procs = 1, .sum = SUM_TREE, .dry = true, .bundle = BUNDLE, .group = grouped ? GROUP : 1 };
-	const Bp *p = program(c, plan, o, CASES);
+	const Bp *p = small_program(c, plan, o, CASES);
 	uint32_t bundles = 0;
 	while (bundles < p->bundles && p->bundle[bundles].level == p->bundle[0].level)
 		bundles++;
@@ -387,14 +250,15 @@ static void draw_grid(const CommandRun *c, const char *title, bool grouped, Buf 
 				if ((z < p->at.group && (!grouped || i == 1)) == chosen)
 					draw_block(b, &r, chosen ? "#f3a261" : FILL_A, chosen ? 1 : 0.3);
 			}
-	draw_text(b, 90 + 13 * INPUTS, 420, "middle", 13, label(c, "input unit (true unit and %d inputs)", INPUTS));
+	draw_text(b, 90 + 13 * INPUTS, 420, "middle", 13,
+	          draw_label(c->cx, "input unit (true unit and %d inputs)", INPUTS));
 	draw_text(b, 20, 290, "start", 13, "output");
 	draw_text(b, 20, 306, "start", 13, "unit");
-	draw_text(b, 632, 330, "start", 13, label(c, "%d cases", CASES));
+	draw_text(b, 632, 330, "start", 13, draw_label(c->cx, "%d cases", CASES));
 	draw_text(b, 24, 450, "start", 12,
-	          grouped ? label(c, "in SRAM at once: one of %u bundles of %u weights, for a group of %u cases", bundles,
-	                          p->bundle[1].links, p->at.group)
-	                  : label(c, "in SRAM at once: all %u bundles, for %u case", bundles, p->at.group));
+	          grouped ? draw_label(c->cx, "in SRAM at once: one of %u bundles of %u weights, for a group of %u cases",
+	                               bundles, p->bundle[1].links, p->at.group)
+	                  : draw_label(c->cx, "in SRAM at once: all %u bundles, for %u case", bundles, p->at.group));
 	drawing_end(b);
 }
 
@@ -433,5 +297,5 @@ void drawings_write(const CommandRun *c, const Buf *svg)
 {
 	for (size_t i = 0; i < COUNT(drawings); i++)
 		if (svg[i].len)
-			figure_write(c, label(c, "figure%u", drawings[i].number), "svg", &svg[i]);
+			figure_write(c, draw_label(c->cx, "figure%u", drawings[i].number), "svg", &svg[i]);
 }

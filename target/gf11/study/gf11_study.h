@@ -86,10 +86,8 @@ typedef struct CommandRun {
 	size_t faults;
 	const char *set[MAX_PARTS], *show[MAX_PARTS], *base[MAX_PARTS], *route[MAX_PARTS];
 	size_t sets, shows, bases, routes;
-	const char *fill;
-	const char *routine;
-	bool paths;
-	bool operations;
+	const char *fill, *svg, *routine;
+	bool operations, dependences, paths;
 	uint64_t fault_seed; /* 1 if not given */
 	const char *trials_of;
 	uint64_t level, threads, cases, bundle, update, group, trials;
@@ -101,6 +99,12 @@ typedef struct CommandRun {
 	double simulated;             /* seconds, if machines differ; 0: cycles at the clock of m */
 	const char *failure, *remedy; /* the command fails with this after the report is printed; NULL: it succeeds */
 } CommandRun;
+
+#define FILL_A "#dbe9f6"
+#define FILL_B "#fde3cf"
+#define FILL_C "#d9f0e3"
+#define FILL_0 "#f4f4f4"
+const char *draw_label(Ctx *cx, const char *fmt, ...) PRINTF_LIKE(2, 3); /* text of a drawing, in scratch */
 
 struct CommandDef {
 	const char *name, *operand; /* in brackets: optional; NULL: none */
@@ -247,6 +251,13 @@ bool figure_wanted(const CommandRun *c, uint32_t number); /* by the operands; no
 void drawings_make(const CommandRun *c, Buf *svg);        /* drawings.c; [DRAWINGS] */
 void drawings_write(const CommandRun *c, const Buf *svg); /* those that are not empty */
 void run_evaluate(CommandRun *c);                         /* evaluate.c */
+void svg_write(const CommandRun *c, const Buf *svg);      /* the file of --svg */
+/* drawings.c: a compiled program of the compiler of 1989; steps.c: its sum, drawn step by step */
+Bp *small_program(const CommandRun *c, const Plan *plan, BpOptions o, uint64_t cases);
+void steps_svg(const CommandRun *c, const char *title, int sum, uint32_t procs, Buf *b);
+void run_steps(CommandRun *c);
+/* switch_svg.c: crossbars, links and routes; one of set and fan is NULL. */
+void switch_svg(Ctx *cx, const Switch *s, const char *title, const Setting *set, const Fan *fan, Buf *out);
 /* Files in the folder of --out. */
 void folder_make(const CommandRun *c);
 void figure_write(const CommandRun *c, const char *name, const char *ending, const Buf *text);
@@ -254,9 +265,9 @@ void figure_write(const CommandRun *c, const char *name, const char *ending, con
 /* ---- switch_cmd.c ---- */
 
 /* microprop gf11 switch; spec as above, or random:FIRST..LAST[:ROUTES] for all these seeds. NULL, or why it failed, in
- * scratch. JSON: members of the object that is open. */
+ * scratch. JSON: members of the object that is open. svg: NULL, or where it is drawn. */
 const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads,
-                           bool paths, JsonWriter *json, Buf *text);
+                           bool paths, JsonWriter *json, Buf *text, Buf *svg);
 
 /* ---- diagnose_cmd.c ---- */
 

@@ -168,6 +168,17 @@ static const char *text_make(const CommandRun *c, const Routine *r, size_t *len)
 	return text.s;
 }
 
+static void draw_schedule(const CommandRun *c, const Routine *r)
+{
+	Buf svg = { .arena = &c->cx->scratch };
+	if (!c->svg && c->dependences)
+		fail(c->cx, MP_BAD_INPUT, "name a file with --svg", "--dependences are drawn where?");
+	if (!c->svg)
+		return;
+	schedule_svg(c->cx, c->m, r, c->dependences, &svg);
+	svg_write(c, &svg);
+}
+
 /* The operations that a routine was scheduled from, in program order. */
 static void print_operations(CommandRun *c)
 {
@@ -195,6 +206,7 @@ void run_microcode(CommandRun *c)
 	routine_json(c, r);
 	jw_text(c->json, "microcode", text);
 	jw_flag(c->json, "assembles_back", true);
+	draw_schedule(c, r);
 	report_end(c, run_once(runner_whole(c), r), 0);
 }
 
@@ -216,6 +228,7 @@ void run_schedule(CommandRun *c)
 	routine_json(c, r);
 	jw_text(c->json, "microcode", text);
 	jw_flag(c->json, "assembles_back", true);
+	draw_schedule(c, r);
 }
 
 static void issue_count(void *user, const TraceEvent *e)
@@ -233,8 +246,9 @@ void run_trace(CommandRun *c)
 		{ "kanata", c->kanata, trace_kanata },
 		{ "chrome", c->chrome, trace_chrome },
 	};
-	if (!c->kanata && !c->chrome)
-		fail(c->cx, MP_BAD_INPUT, "write --kanata FILE (opens in Konata) or --chrome FILE (opens in Perfetto)",
+	if (!c->kanata && !c->chrome && !c->svg)
+		fail(c->cx, MP_BAD_INPUT,
+		     "write --kanata FILE (opens in Konata), --chrome FILE (opens in Perfetto) or --svg FILE (a picture)",
 		     "trace to where?");
 	const Routine *r = operand_make(c);
 	Controller *k = runner_load(runner_whole(c), r);
@@ -253,6 +267,12 @@ void run_trace(CommandRun *c)
 		traces[i].write(c->cx, c->m, r, traces[i].path);
 		jw_text(c->json, traces[i].name, traces[i].path);
 		buf_printf(c->text, "wrote %s\n", text_escaped(c->text->arena, traces[i].path));
+	}
+	if (c->svg) {
+		Buf svg = { .arena = &c->cx->scratch };
+		pipeline_svg(c->cx, c->m, r, &svg);
+		svg_write(c, &svg);
+		buf_printf(c->text, "wrote %s\n", text_escaped(c->text->arena, c->svg));
 	}
 	report_end(c, account_cycles(k), 0);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* microprop gf11 sweep. In: machine parameters or compiler options, each with its values. Out: a simulated epoch for
  * every combination, as a table, CSV or JSON (section 11). */
+#include <math.h>
 #include <string.h>
 
 #include "gf11_study.h"
@@ -141,6 +142,91 @@ static bool advance(const CommandRun *c, const Sweep *s, uint32_t *at)
 	return false;
 }
 
+/* ---- the picture ---- */
+
+enum { MAX_LINES = 24, MOST_TICKS = 10 };
+
+/* The parameter along the axis: the first number with more than one value. */
+static uint32_t axis_of(const CommandRun *c, const Sweep *s)
+{
+	uint32_t i = 0;
+	while (i < c->operands && (s[i].names || s[i].count < 2))
+		i++;
+	if (i == c->operands)
+		fail(c->cx, MP_BAD_INPUT, "sweep over several values of a number, such as procs=8..512:x2",
+		     "--svg has no axis: no number with several values is swept");
+	return i;
+}
+
+/* "sum ring, bundle 500": the other parameters of a line. */
+static const char *line_label(const CommandRun *c, const Sweep *s, uint32_t axis, const uint32_t *at)
+{
+	Buf b = { .arena = &c->cx->scratch };
+	for (uint32_t i = 0; i < c->operands; i++) {
+		double v = s[i].value[at[i]];
+		if (i == axis || s[i].count < 2)
+			continue;
+		buf_printf(&b, "%s%s ", b.len ? ", " : "", s[i].name);
+		if (s[i].names)
+			buf_puts(&b, s[i].names[(int)v]);
+		else
+			buf_printf(&b, "%.6g", v);
+	}
+	return b.len ? b.s : "simulated";
+}
+
+/* mcps: of every combination in the order of `advance`; NaN: it failed. */
+static void sweep_svg(const CommandRun *c, const Sweep *s, const double *mcps, uint64_t runs)
+{
+	uint32_t axis = axis_of(c, s), points = s[axis].count, at[MAX_OPERANDS] = { 0 }, filled = 0;
+	uint64_t lines = runs / points;
+	if (lines > MAX_LINES)
+		fail(c->cx, MP_BAD_INPUT, "sweep over fewer values of the other parameters",
+		     "--svg would have %llu lines, more than %d", (unsigned long long)lines, MAX_LINES);
+	Series *line = NEW(&c->cx->scratch, lines, Series);
+	const double *x = s[axis].value;
+	double low = x[0], high = x[0], top = 0;
+	for (uint32_t i = 0; i < points; i++) {
+		low = x[i] < low ? x[i] : low;
+		high = x[i] > high ? x[i] : high;
+	}
+	uint64_t run = 0;
+	do {
+		uint64_t number = 0; /* of the line: the combination without the axis */
+		for (uint32_t i = 0; i < c->operands; i++)
+			number = i == axis ? number : number * s[i].count + at[i];
+		Series *l = &line[number];
+		if (!l->y) {
+			*l = (Series){ line_label(c, s, axis, at),
+				           plot_colours[filled % PLOT_COLOURS],
+				           filled / PLOT_COLOURS % 2 ? MARK_DASHES : MARK_LINE,
+				           x,
+				           NEW(&c->cx->scratch, points, double),
+				           points };
+			filled++;
+		}
+		((double *)l->y)[at[axis]] = mcps[run];
+		top = mcps[run] > top ? mcps[run] : top;
+		run++;
+	} while (advance(c, s, at));
+	double x_tick[AXIS_TICKS], y_tick[AXIS_TICKS], *log_tick = NEW(&c->cx->scratch, points, double);
+	Plot p = { .title = "simulated speed", .series = line, .count = (uint32_t)lines, .corner = LEGEND_BELOW };
+	p.x.label = s[axis].row && *s[axis].row->unit ? draw_label(c->cx, "%s (%s)", s[axis].name, s[axis].row->unit)
+	                                              : s[axis].name;
+	axis_nice(&p.x, low, high, x_tick);
+	if (low > 0 && high / low >= 20) {
+		uint32_t step = (points + MOST_TICKS - 1) / MOST_TICKS, ticks = 0;
+		for (uint32_t i = 0; i < points; i += step)
+			log_tick[ticks++] = x[i];
+		p.x = (Axis){ p.x.label, low, high, true, log_tick, ticks };
+	}
+	axis_nice(&p.y, 0, top, y_tick);
+	p.y.label = "MCPS";
+	Buf svg = { .arena = &c->cx->scratch };
+	plot_svg(&p, &svg);
+	svg_write(c, &svg);
+}
+
 void run_sweep(CommandRun *c)
 {
 	Sweep s[MAX_OPERANDS];
@@ -155,6 +241,10 @@ void run_sweep(CommandRun *c)
 			fail(c->cx, MP_BAD_INPUT, "sweep over fewer values", "more than %d combinations", MAX_RUNS);
 	}
 	Table t = report_table(c, column, columns_make(c, s, column));
+	double *mcps = NEW(&c->cx->scratch, runs, double);
+	uint64_t run = 0;
+	if (c->svg)
+		axis_of(c, s);
 	table_start(&t, "rows");
 	do {
 		EpochSpec spec = epoch_spec(c, plan, c->cases ? c->cases : NETTALK_CASES);
@@ -165,6 +255,7 @@ void run_sweep(CommandRun *c)
 		if (!spec.why)
 			epochs_isolated(c->cx, &spec, 1);
 		failed += spec.why != NULL;
+		mcps[run++] = spec.why ? NAN : spec.e.mcps;
 		cycles += spec.e.total;
 		c->simulated += spec.why ? 0 : spec.e.seconds;
 		const Epoch *e = &spec.e;
@@ -182,5 +273,7 @@ void run_sweep(CommandRun *c)
 			fail(c->cx, MP_BAD_INPUT, "sweep over other values", "no combination works: %s", spec.why);
 	} while (advance(c, s, at));
 	table_end(&t);
+	if (c->svg)
+		sweep_svg(c, s, mcps, runs);
 	report_end(c, cycles, 0);
 }

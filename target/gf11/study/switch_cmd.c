@@ -87,7 +87,8 @@ static uint32_t middle_used(const Tour *t)
 }
 
 /* A port that sends to several. */
-static const char *multicast_command(Ctx *cx, const Switch *sw, const uint16_t *from, JsonWriter *json, Buf *text)
+static const char *multicast_command(Ctx *cx, const Switch *sw, const char *spec, const uint16_t *from,
+                                     JsonWriter *json, Buf *text, Buf *svg)
 {
 	Fan set = fan_new(&cx->scratch, sw);
 	const char *why;
@@ -116,6 +117,8 @@ static const char *multicast_command(Ctx *cx, const Switch *sw, const uint16_t *
 	           : verified ? "routed, verified by tokens"
 	                      : "routed, but tokens do not arrive",
 	           1e6 * seconds);
+	if (routed && svg)
+		switch_svg(cx, sw, draw_label(cx, "the switch set for %.80s", spec), NULL, &set, svg);
 	Buf b = { .arena = &cx->scratch };
 	if (!routed)
 		buf_printf(&b, "the switch cannot be set so: %s", why);
@@ -141,7 +144,7 @@ static void paths_json(const Tour *t, JsonWriter *json)
 }
 
 const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const char *const *dead, size_t deads,
-                           bool paths, JsonWriter *json, Buf *text)
+                           bool paths, JsonWriter *json, Buf *text, Buf *svg)
 {
 	Tour t = { .sw = switch_new(cx, m) };
 	Seeds seeds;
@@ -150,7 +153,7 @@ const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const ch
 	t.to = NEW(&cx->scratch, t.sw->ports, uint16_t);
 	t.set = setting_new(&cx->scratch, t.sw);
 	if (multicast_make(cx, spec, (uint32_t)m->processors, t.sw->ports, t.to))
-		return multicast_command(cx, t.sw, t.to, json, text);
+		return multicast_command(cx, t.sw, spec, t.to, json, text, svg);
 	bool range = seeds_parse(cx, spec, t.sw->ports, &seeds);
 	if (range) {
 		for (uint64_t seed = seeds.first; seed - seeds.first <= seeds.last - seeds.first; seed++) {
@@ -180,6 +183,10 @@ const char *switch_command(Ctx *cx, const Machine *m, const char *spec, const ch
 		           1e6 * t.seconds / (double)t.permutations);
 	else if (t.routed)
 		switch_print(t.sw, t.to, &t.set, text);
+	if (range && svg)
+		fail(cx, MP_BAD_INPUT, "name one seed, such as random:7", "--svg draws one setting, not those of many seeds");
+	if (t.routed && svg)
+		switch_svg(cx, t.sw, draw_label(cx, "the switch set for %.80s", spec), &t.set, NULL, svg);
 	Buf why = { .arena = &cx->scratch };
 	if (t.reason && t.permutations == 1)
 		buf_printf(&why, "the switch cannot be set so: %s", t.reason);
