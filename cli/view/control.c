@@ -20,10 +20,11 @@ static bool run_stop(const PageRun *r) { return r->trainer > 0 && !kill(r->train
 static char **resume_words(const PageRun *r, json_t *args, char *checkpoint)
 {
 	json_t *given = json_object_get(args, "arguments");
+	const char *command = json_string_value(json_array_get(given, 0));
 	size_t n = json_array_size(given), count = 0;
 	char **words = calloc(n + 10, sizeof *words);
-	if (!words || !n)
-		return words;
+	if (!words || !command || strcmp(command, "train"))
+		return words; /* a folder from elsewhere starts nothing but a trainer */
 	words[count++] = "microprop";
 	for (size_t i = 0; i < n; i++) {
 		const char *word = json_string_value(json_array_get(given, i));

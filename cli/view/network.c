@@ -212,7 +212,8 @@ static bool network_measure(Page *p, Network *n)
 		return true;
 	uint32_t width = mp_net_get_info(n->s.net)->outputs;
 	n->result = (mp_result){ .size = sizeof n->result };
-	n->outputs = calloc(n->cases * width, sizeof *n->outputs);
+	if (!n->outputs)
+		n->outputs = calloc(n->cases * width, sizeof *n->outputs);
 	Ranked *rank = calloc(n->cases, sizeof *rank);
 	if (n->outputs && rank && mp_run_test(n->s.run, n->s.data, &n->result, n->outputs) == MP_OK)
 		n->metrics = mp_run_measure(n->s.run, n->s.data);
