@@ -127,7 +127,7 @@ static inline __attribute__((always_inline)) void logs_of(const double *x, doubl
 	}
 }
 
-#if defined __x86_64__ && !defined __NVPTX__
+#if defined __x86_64__
 __attribute__((target("avx2"))) static void logs_avx2(const double *x, double *y) { logs_of(x, y); }
 __attribute__((target("avx512f"))) static void logs_avx512(const double *x, double *y) { logs_of(x, y); }
 #endif
@@ -137,7 +137,7 @@ void arith_logs(const double *x, size_t n, double *y)
 {
 	void (*of)(const double *, double *) = logs_any;
 
-#if defined __x86_64__ && !defined __NVPTX__
+#if defined __x86_64__
 	of = __builtin_cpu_supports("avx512f") ? logs_avx512 : __builtin_cpu_supports("avx2") ? logs_avx2 : logs_any;
 #endif
 	for (; n >= LOGS; n -= LOGS, x += LOGS, y += LOGS) {

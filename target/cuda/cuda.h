@@ -2,7 +2,7 @@
 /* cuda: networks on a GPU, with the bits of target cpu.
  *
  *   Plan --target cpu--> its program, for layout, weights at rest and steps --lower.c--> steps of the device
- *   batches --schedule.c--> Job --gpu.c--> the kernel (kernel/), on a GPU (driver.c) or emulated (emulate.c)
+ *   batches --schedule.c--> Job; generate.c--> its kernel (emit/) --gpu.c--> a GPU (driver.c), or its emulation (ptx/)
  *
  * The program of target cpu never computes here: it holds the weights while the device does not, in the same layout. */
 #ifndef CUDA_H
@@ -20,7 +20,7 @@ typedef struct CudaOptions {
 extern const OptionTable cuda_options;
 static inline CudaOptions *cuda_own(const Options *o) { return options_of(o, &cuda_options); }
 
-/* ---- gpu.c, driver.c, emulate.c: a GPU, or its emulation ------------------------------------ */
+/* ---- gpu.c, driver.c: a GPU, or its emulation ------------------------------------------------ */
 
 typedef struct Driver Driver;
 typedef struct Gpu {
@@ -29,14 +29,12 @@ typedef struct Gpu {
 	Driver *driver; /* NULL: emulated, */
 	uint64_t seed;  /* with this order of threads */
 	char name[128];
-	uint32_t blocks; /* that run at the same time */
-	uint32_t threads;
+	uint32_t blocks;                    /* that run at the same time */
 	uint64_t least_work;                /* links times rows, below which a block more does not pay */
 	uint32_t rows, sums;                /* of a chunk; leaves whose sums are kept at the same time, a power of two */
 	uint64_t memory;                    /* bytes */
-	uint32_t shared;                    /* bytes of a block */
 	uint32_t most_team;                 /* blocks of a team; 0: any number */
-	uint32_t emit_threads, emit_shared; /* the same, of generated kernels */
+	uint32_t emit_threads, emit_shared; /* of a block; bytes of shared memory */
 	struct Emulator *emulator;          /* NULL: a driver */
 	uint64_t allocations, calls;        /* emulated faults: so far; */
 	bool lost;                          /* every call fails from now on */
@@ -53,7 +51,6 @@ void *device_put(DeviceMemory *m, const void *from, uint64_t bytes); /* a copy *
 void device_free(DeviceMemory *m);
 void gpu_upload(Gpu *m, void *to, const void *from, uint64_t bytes);
 void gpu_download(Gpu *m, void *to, const void *from, uint64_t bytes);
-void gpu_run(Gpu *m, const Job *job, uint32_t blocks); /* job: of the device; returns when it has ended */
 /* A kernel that was generated; unloaded with the arena of `owner`. */
 typedef struct GpuKernel {
 	void *module, *function; /* of the driver, or of the emulator */
@@ -69,7 +66,6 @@ void *driver_alloc(Driver *d, Arena *owner, uint64_t bytes); /* freed with the a
 void driver_free(void *block);
 void driver_upload(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes);
-void driver_run(Driver *d, const Job *job, uint32_t blocks);
 void driver_load(const Driver *d, const char *text, GpuKernel *k);
 void driver_unload(const Driver *d, GpuKernel *k);
 void driver_launch(const Driver *d, const GpuKernel *k, const void *job, uint32_t blocks);
@@ -146,16 +142,12 @@ typedef struct Cuda {
 	DeviceMemory rows;    /* rows of cases */
 	DeviceMemory calls;   /* schedules, results, outputs */
 	Job job;              /* what does not change from job to job */
-	bool rows_raw;        /* columns of ones are not set */
 	uint32_t row_teams;   /* teams that there are rows for */
 	DeviceBound bound[DEVICE_BOUNDS], *now;
 	Schedule schedule;
-	Arena temp;                      /* of a call */
-	void *device_job, *device_tally; /* a Job without a schedule; tallies of leaves */
-	uint32_t *kept_mask;             /* masks of all chunks of an epoch, */
-	uint64_t mask_cap, masks_batch;
-	const DeviceBound *masks_of; /* of this data, in batches of this size; NULL: of none */
-	float *out, *host_out;       /* outputs of a test */
+	Arena temp;            /* of a call */
+	void *device_tally;    /* tallies of leaves */
+	float *out, *host_out; /* outputs of a test */
 	uint64_t out_cap, host_out_cap;
 	bool device_newer, host_newer; /* weights and state were changed there since they were last copied */
 	bool pending_full, infinite, guarded;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The GPU, through the driver's own library, found when the program runs. In: PTX of the kernel, made when the library
- * was built (nvptx.inc). Out: memory and launches. Nothing of NVIDIA's toolkit is needed to build or to run.
+/* The GPU, through the driver's own library, found when the program runs. In: PTX text of kernels.
+ * Out: memory and launches. Nothing of NVIDIA's toolkit is needed to build or to run.
  *
  * The driver compiles PTX for the GPU that is there. Must hold: blocks of a launch run at the same time, since they
  * wait for each other; a cooperative launch guarantees it. */
@@ -9,23 +9,15 @@
 
 #include "cuda.h"
 
-static const unsigned char ptx[] = {
-#include "cuda_ptx.inc"
-	0,
-};
-
 enum {
 	THREADS = 512,
-	REGISTERS = 128, /* of a thread: 512 threads use all of a multiprocessor's */
 	ATTRIBUTE_MULTIPROCESSORS = 16,
 	ATTRIBUTE_MAJOR = 75,
 	ATTRIBUTE_MINOR = 76,
 	ATTRIBUTE_COOPERATIVE = 95,
-	ATTRIBUTE_SHARED = 97,    /* bytes that a block may ask for */
-	MOST_SHARED = 163 * 1024, /* the rest of 256 KB is L1 cache */
+	ATTRIBUTE_SHARED = 97, /* bytes that a block may ask for */
 	FUNCTION_SHARED = 8,
 	OLDEST_MAJOR = 8,
-	JIT_REGISTERS = 0,
 	JIT_ERROR_LOG = 5,
 	JIT_ERROR_LOG_BYTES = 6
 };
@@ -93,7 +85,7 @@ struct Driver {
 	void *library;
 	Calls call;
 	int device;
-	void *context, *module, *kernel;
+	void *context;
 };
 
 /* A call failed while data was bound or a job ran. */
@@ -148,34 +140,21 @@ static void choose_device(Driver *d)
 	check(d, d->call.memory(&bytes, d->device), "memory");
 	m->memory = bytes;
 	m->blocks = (uint32_t)attribute(d, ATTRIBUTE_MULTIPROCESSORS);
-	m->threads = THREADS;
-	m->shared = min_u32((uint32_t)attribute(d, ATTRIBUTE_SHARED), MOST_SHARED);
 	m->emit_threads = THREADS;
 	m->emit_shared = (uint32_t)attribute(d, ATTRIBUTE_SHARED);
 }
 
-static void load_text(const Driver *d, const void *text, uint32_t options, void **module)
+static void load_text(const Driver *d, const void *text, void **module)
 {
 	static char log[4096];
-	int option[] = { JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES, JIT_REGISTERS };
-	void *value[] = { log, (void *)(uintptr_t)sizeof log, (void *)(uintptr_t)REGISTERS };
+	int option[] = { JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES };
+	void *value[] = { log, (void *)(uintptr_t)sizeof log };
 
-	if (d->call.load(module, text, options, option, value)) {
+	if (d->call.load(module, text, COUNT(option), option, value)) {
 		log[strcspn(log, "\n")] = 0;
 		fail(d->gpu->cx, MP_BAD_INPUT, "update the NVIDIA driver, or use --target cpu",
 		     "target cuda: the driver does not accept the kernel: %s", log);
 	}
-}
-
-/* MICROPROP_CUDA_PTX: a file instead of the kernel that was built in, for experiments. */
-static void load_kernel(Driver *d)
-{
-	const char *other = getenv("MICROPROP_CUDA_PTX");
-	const void *text = other ? src_open(d->gpu->cx, &d->gpu->cx->keep, other)->text : (const void *)ptx;
-
-	load_text(d, text, 3, &d->module);
-	check(d, d->call.function(&d->kernel, d->module, "microprop_train"), "kernel");
-	check(d, d->call.set_function(d->kernel, FUNCTION_SHARED, (int)d->gpu->shared), "memory of blocks");
 }
 
 static void driver_close(void *arg)
@@ -184,8 +163,6 @@ static void driver_close(void *arg)
 
 	if (d->context) {
 		d->call.current(d->context);
-		if (d->module)
-			d->call.unload(d->module);
 		d->call.current(NULL);
 		d->call.release(d->device);
 	}
@@ -199,8 +176,6 @@ Driver *driver_open(Gpu *m)
 
 	d->gpu = m;
 	arena_defer(&m->cx->keep, driver_close, d);
-	if (sizeof ptx < 16)
-		gpu_refuse(m, "this build has no kernel, since there was no clang when it was made");
 	find_calls(d);
 	choose_device(d);
 	check(d, d->call.retain(&d->context, d->device), "context");
@@ -275,24 +250,12 @@ void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes
 		check(d, d->call.to_host(to, (DeviceAddress)(uintptr_t)from, bytes), "copy from the device");
 }
 
-void driver_run(Driver *d, const Job *job, uint32_t blocks)
-{
-	DeviceAddress at = (DeviceAddress)(uintptr_t)job;
-	void *argument[] = { &at };
-
-	d->call.current(d->context);
-	if (!d->module)
-		load_kernel(d);
-	check(d, d->call.launch(d->kernel, blocks, 1, 1, d->gpu->threads, 1, 1, d->gpu->shared, NULL, argument), "launch");
-	check(d, d->call.wait(), "job");
-}
-
-/* ---- generated kernels ---- */
+/* ---- kernels ---- */
 
 void driver_load(const Driver *d, const char *text, GpuKernel *k)
 {
 	d->call.current(d->context);
-	load_text(d, text, 2, &k->module);
+	load_text(d, text, &k->module);
 	check(d, d->call.function(&k->function, k->module, "microprop_train"), "kernel");
 	check(d, d->call.set_function(k->function, FUNCTION_SHARED, (int)k->shared), "memory of blocks");
 }

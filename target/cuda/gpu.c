@@ -4,20 +4,17 @@
 #include <string.h>
 
 #include "cuda.h"
-#include "emulate.h"
 #include "ptx.h"
 
 /* Emulated, all is small enough that tests reach every way through the kernel. */
 enum {
 	EMULATED_DEVICES = 2,
 	EMULATED_BLOCKS = 4,
-	EMULATED_THREADS = 8,
+	EMULATED_THREADS = 128,
 	EMULATED_ROWS = 512,
 	EMULATED_SUMS = 64,
 	EMULATED_WORK = 64,
-	EMULATED_SHARED = 24576,
-	GENERATED_THREADS = 128, /* emulated, of generated kernels */
-	GENERATED_SHARED = 227 * 1024
+	EMULATED_SHARED = 227 * 1024
 };
 enum { LEAST_WORK = 16384, CHUNK_ROWS = 512, SUMS_KEPT = 256, MOST_TEAM = 70 }; /* 512 cases: 70 beat 128 blocks */
 
@@ -59,14 +56,12 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 		gpu_number(m, EMULATED_DEVICES);
 		strcpy(m->name, "emulation");
 		m->blocks = EMULATED_BLOCKS;
-		m->threads = EMULATED_THREADS;
 		m->least_work = EMULATED_WORK;
 		m->rows = EMULATED_ROWS;
 		m->sums = EMULATED_SUMS;
 		m->memory = (uint64_t)1 << 30;
-		m->shared = EMULATED_SHARED;
-		m->emit_threads = GENERATED_THREADS;
-		m->emit_shared = GENERATED_SHARED;
+		m->emit_threads = EMULATED_THREADS;
+		m->emit_shared = EMULATED_SHARED;
 		m->emulator = emulator_new(cx, &(EmulatorOptions){ .seed = m->seed, .races = m->seed & 1 });
 	} else {
 		m->driver = driver_open(m);
@@ -160,20 +155,7 @@ void *gpu_host_memory(DeviceMemory *owner, uint64_t bytes)
 	return at ? at : arena_alloc_raw(&owner->arena, bytes + 1, 1);
 }
 
-void gpu_run(Gpu *m, const Job *job, uint32_t blocks)
-{
-	Arena stacks = { .cx = m->cx };
-
-	if (m->driver) {
-		driver_run(m->driver, job, blocks);
-		return;
-	}
-	fault_call(m, "job", "job");
-	emulate_grid(&stacks, job, blocks, m->threads, m->seed++);
-	arena_free(&stacks);
-}
-
-/* ---- generated kernels ---- */
+/* ---- kernels ---- */
 
 typedef struct Loaded {
 	Gpu *gpu;

@@ -143,8 +143,6 @@ void lower_weights(Cuda *c)
 	for (int k = 0; k < c->rule->states; k++)
 		c->job.state[k] = device_alloc(&c->weights, bytes);
 	c->job.pending = device_alloc(&c->weights, bytes);
-	c->job.formula = device_put(&c->weights, &c->formula, sizeof c->formula);
-	c->job.momentum = strcmp(c->rule->name, "momentum") == 0;
 	c->job.needs_norm = c->rule->needs_norm;
 	c->job.sum = c->job.stack = NULL;
 	c->job.sums = 0;
@@ -371,13 +369,7 @@ static void lower_errors(Lower *m, const Step *st)
 	d.first = st->part == &m->l->part[m->l->output];
 	d.deltas = e->deltas && d.fn != FN_SOFTMAX;
 	d.offset = e->offset;
-	if (d.error == ERR_DIVERGENCE || (d.fn == FN_SOFTMAX && d.error != ERR_SQUARED)) {
-		*add(m, STEP_TOPS) = d;
-		m->step[m->list->steps - 1].kind = STEP_TOPS;
-	}
 	*add(m, STEP_ERRORS) = d;
-	*add(m, STEP_VALUES) = d;
-	m->step[m->list->steps - 1].kind = STEP_VALUES;
 	if (e->deltas && d.fn == FN_SOFTMAX && d.c != BUFS) {
 		*add(m, STEP_DELTAS) = d;
 		m->step[m->list->steps - 1].kind = STEP_DELTAS;
@@ -559,35 +551,10 @@ static void fuse_steps(DeviceList *list, DeviceStep *step, uint32_t first)
 	list->steps = n;
 }
 
-/* Needs step b no barrier after a? */
-static bool are_independent(const DeviceStep *a, const DeviceStep *b)
-{
-	switch (a->kind) {
-	case STEP_MARK: return true;                                             /* the gradient reads it */
-	case STEP_ONE: return b->kind == STEP_PRODUCT || b->kind == STEP_ERRORS; /* these do not read the column */
-	case STEP_VALUES: return b->kind == STEP_SCORES;
-	case STEP_UNITS: /* the same thread has the same output */
-		return b->kind == STEP_ERRORS && a->fn != FN_SOFTMAX && a->c_col == b->a_col && a->cols == b->cols;
-	}
-	return false;
-}
-
-static void join_steps(DeviceList *list, DeviceStep *step)
-{
-	for (uint32_t k = 0; k < list->stages; k++) {
-		const DeviceStage *g = &list->stage[k], *next = k + 1 < list->stages ? g + 1 : NULL;
-		for (uint32_t i = g->first; i < g->end; i++) {
-			bool last = i + 1 == g->end;
-			if (!last || (next && next->first < next->end && g->each == RUN_ROWS && next->each == RUN_ROWS))
-				step[i].joined = are_independent(&step[i], &step[i + 1]);
-		}
-	}
-}
-
 static void lower_list(Lower *m, const List *from, DeviceList *to, bool learn)
 {
 	m->b->memory.arena.cx = m->c->cx;
-	m->step = NEW(&m->b->memory.arena, 4 * from->steps + 8, DeviceStep);
+	m->step = NEW(&m->b->memory.arena, 3 * from->steps + 8, DeviceStep);
 	m->list = to;
 	m->learn = learn;
 	*to = (DeviceList){ 0 };
@@ -605,7 +572,6 @@ static void lower_list(Lower *m, const List *from, DeviceList *to, bool learn)
 	}
 	if (from->gradient == from->stages)
 		to->gradient = to->steps;
-	join_steps(to, m->step);
 	to->step = device_put(&m->b->memory, m->step, to->steps * sizeof *m->step);
 }
 
@@ -736,7 +702,6 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 	b->data.own = device_put(&b->memory, own, d->cases * sizeof *own);
 	b->data.sums = device_put(&b->memory, sum, sums * sizeof *sum);
 	b->data.element = device_put(&b->memory, element, elements * sizeof *element);
-	b->data.code_elements = elements;
 	b->data.code_largest = codes_largest(codes);
 	b->data.largest_output = l->largest_output;
 	b->data.code_unit = codes_words(codes, 0)->twice || codes_words(codes, parts - 1)->twice ? 0x1p-24 : 0x1p-53;

@@ -61,25 +61,10 @@ void device_rows_take(Cuda *c)
 		for (int i = 1; i < BUFS; i++)
 			j->buf[i] = j->buf[i - 1] + all * j->cols;
 		j->row_error = device_alloc(&c->rows, all * sizeof(float));
-		j->top = device_alloc(&c->rows, all * 4 * sizeof(float));
 		j->verdict = device_alloc(&c->rows, all);
-		j->mask = device_alloc(&c->rows, 2 * (uint64_t)teams * c->net->inputs * j->mask_words * sizeof(uint32_t));
+		j->mask = device_alloc(&c->rows, (uint64_t)teams * c->net->inputs * j->mask_words * sizeof(uint32_t));
 		c->row_teams = teams;
-		c->rows_raw = true;
 	}
-}
-
-/* Columns of ones, for the kernel that was built in. */
-static void rows_clear(Cuda *c)
-{
-	Job clear = c->job;
-
-	clear.mode = JOB_CLEAR;
-	clear.teams = c->row_teams;
-	clear.team_blocks = 1;
-	gpu_upload(c->gpu, c->device_job, &clear, sizeof clear);
-	gpu_run(c->gpu, c->device_job, 1);
-	c->rows_raw = false;
 }
 
 /* Sums of as many leaves as fit into a quarter of the memory. */
@@ -279,12 +264,11 @@ static uint64_t schedule_make(Cuda *c, const Work *w)
 
 /* ---- the job ---- */
 
-/* What goes to the device in one piece: results, barriers, the job itself, the arrays of the schedule. */
+/* What goes to the device in one piece: results, barriers, the arrays of the schedule. */
 enum {
 	PART_RESULT,
 	PART_TALLY,
 	PART_BARRIER,
-	PART_JOB,
 	PART_UPDATE,
 	PART_LEAF,
 	PART_CHUNK,
@@ -310,7 +294,7 @@ static double *params_of(Cuda *c, const Work *w, uint64_t *count)
 	return param;
 }
 
-static void parts_take(Cuda *c, const Work *w, const Job *j, CallPart part[PARTS])
+static void parts_take(Cuda *c, const Work *w, CallPart part[PARTS])
 {
 	Schedule *s = &c->schedule;
 	uint64_t params, n = 0;
@@ -319,7 +303,6 @@ static void parts_take(Cuda *c, const Work *w, const Job *j, CallPart part[PARTS
 		[PART_RESULT] = { NULL, sizeof(JobResult), 0 },
 		[PART_TALLY] = { w->tally, w->epochs * sizeof *w->tally, 0 },
 		[PART_BARRIER] = { NULL, (1 + 2 * (uint64_t)c->teams) * sizeof(uint32_t), 0 },
-		[PART_JOB] = { j, sizeof *j, 0 },
 		[PART_UPDATE] = { s->update, s->updates * sizeof *s->update, 0 },
 		[PART_LEAF] = { s->leaf, s->leaves * sizeof *s->leaf, 0 },
 		[PART_CHUNK] = { s->chunk, s->chunks * sizeof *s->chunk, 0 },
@@ -350,30 +333,11 @@ static void call_upload(Cuda *c, const CallPart part[PARTS])
 {
 	Schedule *s = &c->schedule;
 
-	memset(s->bytes, 0, part[PART_JOB].at);
+	memset(s->bytes, 0, part[PART_UPDATE].at);
 	for (int i = 0; i < PARTS; i++)
 		if (part[i].from && part[i].bytes)
 			memcpy(s->bytes + part[i].at, part[i].from, part[i].bytes);
 	gpu_upload(c->gpu, s->device, s->bytes, s->used);
-}
-
-/* Rows by input, kept from epoch to epoch where these have the same chunks. */
-static void masks_take(Cuda *c, const Work *w, Job *j)
-{
-	uint64_t bytes = c->schedule.chunks * c->net->inputs * j->mask_words * sizeof(uint32_t);
-
-	j->kept_mask = NULL;
-	if (!j->has_masks || !work_repeats(w) || bytes > c->gpu->memory / 8)
-		return;
-	if (bytes > c->mask_cap) {
-		c->kept_mask = device_alloc(&c->calls, bytes);
-		c->mask_cap = bytes;
-		c->masks_of = NULL;
-	}
-	j->kept_mask = c->kept_mask;
-	j->masks_made = c->masks_of == c->now && c->masks_batch == w->batch;
-	c->masks_of = c->now;
-	c->masks_batch = w->batch;
 }
 
 static void out_take(Cuda *c, const Work *w, Job *j)
@@ -398,16 +362,13 @@ static void job_fill(Cuda *c, const Work *w, Job *j, uint64_t updates)
 	j->mode = w->mode;
 	j->teams = c->teams;
 	j->team_blocks = c->team_blocks;
-	j->shared_floats = c->gpu->shared / sizeof(float);
 	j->list = w->mode == JOB_TEST ? b->test : b->learn;
 	j->data = b->data;
-	j->has_masks = b->has_masks && w->mode != JOB_TEST;
 	j->middle = b->middle;
 	j->no_targets = b->no_targets;
 	j->right_here = b->right_here;
 	j->threshold = (float)c->opt->threshold;
 	j->pending_full = c->pending_full && w->mode == JOB_SUM;
-	j->direct = w->mode == JOB_UPDATE && c->teams == 1 && !c->rule->needs_norm;
 	j->updates = updates;
 	j->updates_cycle = max_u64(1, c->schedule.updates);
 	j->until_error = w->until ? w->until->error : -1; /* of a test: not asked for */
@@ -437,9 +398,7 @@ uint64_t work_run(Cuda *c, const Work *w)
 	out_take(c, w, &j);
 	job_fill(c, w, &j, updates);
 	const GpuKernel *kernel = generated_kernel(c, w, &j);
-	if (!kernel)
-		masks_take(c, w, &j);
-	parts_take(c, w, &j, part);
+	parts_take(c, w, part);
 	j.result = part_of(c, &part[PART_RESULT]);
 	j.tally = part_of(c, &part[PART_TALLY]);
 	j.barrier = part_of(c, &part[PART_BARRIER]);
@@ -452,12 +411,7 @@ uint64_t work_run(Cuda *c, const Work *w)
 	j.step_row = part_of(c, &part[PART_STEP_ROW]);
 	j.param = part_of(c, &part[PART_PARAM]);
 	call_upload(c, part);
-	if (!kernel && c->rows_raw)
-		rows_clear(c);
-	if (kernel)
-		gpu_launch(c->gpu, kernel, &j, j.teams * j.team_blocks);
-	else
-		gpu_run(c->gpu, part_of(c, &part[PART_JOB]), j.teams * j.team_blocks);
+	gpu_launch(c->gpu, kernel, &j, j.teams * j.team_blocks);
 	uint64_t bytes = part[PART_TALLY].at + part[PART_TALLY].bytes;
 	gpu_download(c->gpu, c->schedule.bytes, c->schedule.device, bytes);
 	memcpy(&result, c->schedule.bytes, sizeof result);
@@ -466,8 +420,6 @@ uint64_t work_run(Cuda *c, const Work *w)
 		gpu_download(c->gpu, w->out, j.out, w->out_cases * j.watched_count * sizeof *w->out);
 	c->infinite |= result.infinite != 0;
 	c->last = result;
-	if (j.kept_mask && !j.masks_made && result.done < c->schedule.updates)
-		c->masks_of = NULL; /* some were not made */
 	arena_free(&c->temp);
 	return result.done;
 }

@@ -26,7 +26,6 @@ static void forget_data(Cuda *c)
 {
 	for (int i = 0; i < DEVICE_BOUNDS; i++) {
 		c->bound[i].of = NULL;
-		c->masks_of = NULL;
 		device_free(&c->bound[i].memory);
 	}
 }
@@ -75,7 +74,6 @@ static void open_gpu(Ctx *cx, Cuda *c)
 		c->bound[i].memory.gpu = m;
 	c->gpu = m;
 	arena_defer(&cx->keep, forget, c); /* before the gpu is closed */
-	c->device_job = device_alloc(&c->calls, sizeof(Job));
 	c->device_tally = device_alloc(&c->calls, MAX_LEAVES * sizeof(Tally));
 }
 
@@ -104,7 +102,6 @@ static void bind_to(Ctx *cx, Cuda *c, const Data *data)
 		}
 	DeviceBound *b = !c->bound[0].of || c->now == &c->bound[1] ? &c->bound[0] : &c->bound[1];
 	b->of = NULL;
-	c->masks_of = NULL;
 	bound_make(cx, c, b, data);
 	c->now = b;
 	device_rows_take(c);

@@ -111,7 +111,7 @@ static void ones_fill(Kernel *k, const ChunkRegs *c)
 	for (uint32_t i = 0; i < k->s->one_columns; i++)
 		ins(e, "st.global.f32 [$+#], 0f3F800000", at, column_at(k, BUF_ACT, k->s->ones[i]));
 	if (k->has_codes) /* padding of sums of code words */
-		ins(e, "st.global.f32 [$+#], 0f00000000", at, column_at(k, BUF_VALUE, 0));
+		ins(e, "st.global.f32 [$+#], 0f00000000", at, column_at(k, BUF_HELD, 0));
 	loop_end(e, &l);
 	barrier_block(e);
 }
@@ -185,7 +185,7 @@ static void masks_clear(Kernel *k, const Barriers *b)
 
 	if (!has_step(k, STEP_MARK))
 		return;
-	Reg mask = place(e, POINTER(k, mask), k->team, 8 * words);
+	Reg mask = place(e, POINTER(k, mask), k->team, 4 * words);
 	Loop l = loop_begin(e, mad(e, k->member, k->s->threads, k->tid), imm(words), all);
 	ins(e, "st.global.u32 [$], 0", place(e, mask, l.i, 4));
 	loop_end(e, &l);

@@ -298,9 +298,7 @@ static const char *covered(const EmitSource *s)
 		case STEP_INDEX:
 		case STEP_UNITS:
 		case STEP_ONE:
-		case STEP_TOPS:
 		case STEP_ERRORS:
-		case STEP_VALUES:
 		case STEP_SCORES:
 		case STEP_CODES:
 		case STEP_ZERO:

@@ -468,8 +468,7 @@ void steps_emit(Kernel *k, uint32_t first, uint32_t end)
 		padding_clear(k);
 	for (uint32_t i = first; i < end; i++) {
 		const DeviceStep *d = &s->step[i];
-		if (d->kind == STEP_MARK || d->kind == STEP_TOPS || d->kind == STEP_VALUES || d->kind == STEP_SCORES ||
-		    d->kind == STEP_CODES)
+		if (d->kind == STEP_MARK || d->kind == STEP_SCORES || d->kind == STEP_CODES)
 			continue;
 		step_emit(k, d);
 		if (d->kind != STEP_ONE)

@@ -164,7 +164,7 @@ static void scatter_step(Kernel *k)
 /* The team's masks: [inputs][mask_words] bits of rows. */
 static Reg masks_of(Kernel *k)
 {
-	return place(k->e, POINTER(k, mask), k->team, 8 * k->s->job->data.inputs * k->s->job->mask_words);
+	return place(k->e, POINTER(k, mask), k->team, 4 * k->s->job->data.inputs * k->s->job->mask_words);
 }
 
 static void mark_step(Kernel *k)
@@ -431,7 +431,7 @@ void general_steps(Kernel *k, uint32_t first, uint32_t end)
 {
 	for (uint32_t i = first; i < end; i++) {
 		const DeviceStep *s = &k->s->step[i];
-		if (s->kind == STEP_TOPS || s->kind == STEP_VALUES || s->kind == STEP_CODES) /* parts of others */
+		if (s->kind == STEP_CODES) /* part of another */
 			continue;
 		step_emit(k, s);
 		barrier_block(k->e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel: a run of updates in one launch, as kernel/train.inc describes it. In: the plan. Out: the text.
+/* The kernel: a run of updates in one launch. In: the plan. Out: the text.
  *
  * Barriers: of a block between steps; of a team before the gradient, which reads rows of all its blocks; of the grid
  * before the update, which reads sums of all leaves, and after it. */
@@ -122,7 +122,7 @@ static void memory_clear(Kernel *k)
 }
 
 /* Of a row: it is 0. */
-static uint32_t codes_padding(const Kernel *k) { return k->s->general ? column_at(k, BUF_VALUE, 0) : k->row - 16; }
+static uint32_t codes_padding(const Kernel *k) { return k->s->general ? column_at(k, BUF_HELD, 0) : k->row - 16; }
 
 /* Code words: where each sum starts, and the columns of its elements in bytes from the first output on, filled up with
  * the padding of a row, which is 0. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the host and the kernel exchange: one Job with all its tables, in memory of the device.
+/* What the host and kernels exchange: one Job, the parameter of a kernel, and its tables in memory of the device.
  *
  * A grid of blocks runs a job of several updates. Blocks form teams of equal size; a team computes one leaf at a time:
  * each of its blocks takes some rows forward and backward, then some of the weights for the gradient. All blocks
  * together add the sums of the leaves and update the weights. Steps are those of target cpu (lower.c translates them),
  * so every sum has the order of doc/arithmetic.md.
  *
- * Pointers are addresses of the device. The same text is compiled for the device and, for emulation, for the host. */
+ * Pointers are addresses of the device. */
 #ifndef JOB_H
 #define JOB_H
 
@@ -28,11 +28,9 @@ enum {
 	STEP_ONE,      /* the column of ones after a part */
 	STEP_CONTEXTS, /* contexts from the row before */
 	STEP_INTEGRATE,
-	STEP_TOPS,   /* sums of a row that errors need */
-	STEP_ERRORS, /* errors and slopes of each output */
-	STEP_VALUES, /* error of a row */
+	STEP_ERRORS, /* errors of a row, slopes of each output */
 	STEP_SCORES, /* verdict on a row */
-	STEP_CODES,  /* the same with a code table */
+	STEP_CODES,  /* it uses a code table */
 	STEP_ZERO,
 	STEP_COPY_ERROR,
 	STEP_ADD_ERROR,
@@ -45,8 +43,8 @@ enum {
 	STEP_KINDS
 };
 
-/* Row buffers: those of target cpu, and one for errors of single outputs. */
-enum { BUF_ACT, BUF_DELTA, BUF_NET, BUF_ERROR, BUF_HELD, BUF_VALUE, BUFS };
+/* Row buffers: those of target cpu. Column 0 is the true unit's: only BUF_ACT uses it. */
+enum { BUF_ACT, BUF_DELTA, BUF_NET, BUF_ERROR, BUF_HELD, BUFS };
 
 /* A step that is fused with the product before it: fn is its unit function. */
 enum { AFTER_NOTHING, AFTER_UNITS, AFTER_DELTAS };
@@ -55,7 +53,6 @@ typedef struct DeviceStep {
 	uint8_t kind, a, c; /* BUF_ that it reads and writes */
 	uint8_t fn, error;
 	bool sigmoid, ones, bias, first, go_on, matched, deltas, keeps_net, wide, known_net, carried;
-	bool joined;   /* the next step does not depend on it: no barrier */
 	uint8_t after; /* AFTER_ of the sums of a product */
 	uint32_t a_col, c_col, cols, depth, low, b_row;
 	uint32_t y;              /* number of the first output of a part */
@@ -139,7 +136,6 @@ typedef struct DeviceData {
 	const CodeSum *sums;    /* of the first part, then of the second */
 	uint32_t part_count[2]; /* sums of each */
 	const CodeElement *element;
-	uint32_t code_elements;
 	double code_largest;   /* square of the longest word */
 	double largest_output; /* absolute; or infinite */
 	double code_unit;      /* rounding of sums: words of bits are exact */
@@ -189,7 +185,7 @@ typedef struct JobResult {
 	uint32_t epoch;
 } JobResult;
 
-enum { JOB_UPDATE, JOB_SUM, JOB_APPLY, JOB_TEST, JOB_CLEAR };
+enum { JOB_UPDATE, JOB_SUM, JOB_APPLY, JOB_TEST };
 /* Flags of a row, in its case number: errors of the next row do not reach it; it has no targets; no inputs; it is not
  * the last tick of its case; a test does not give its activations. */
 #define ROW_CUT         0x80000000u
@@ -203,7 +199,6 @@ enum { JOIN_LEVELS = 13 }; /* 1 + log2 of the most leaves */
 typedef struct Job {
 	uint32_t mode; /* JOB_ */
 	uint32_t teams, team_blocks;
-	uint32_t shared_floats; /* of the memory of a block */
 	uint32_t row_capacity, cols, mask_words;
 	uint32_t input_columns, contexts, panels, outputs, states;
 	bool timed;              /* sequences must not be cut */
@@ -211,7 +206,7 @@ typedef struct Job {
 	DeviceList list;
 	DeviceData data;
 	float threshold, middle;
-	bool right_here, has_masks, needs_norm, momentum;
+	bool right_here, needs_norm;
 	const InputColumns *input;
 	const ContextColumn *context;
 	const uint32_t *ones; /* columns that are always 1 */
@@ -219,24 +214,20 @@ typedef struct Job {
 	const uint32_t *output; /* [outputs] columns */
 	uint32_t output_col;    /* the first of them, if they are adjacent; else 0 */
 	const DevicePanel *panel;
-	const double *factor; /* rate factors */
-	const Formula *formula;
+	const double *factor;  /* rate factors */
 	const uint64_t *place; /* [links] of weights in canonical order; NO_COPY: frozen. For the norm of the gradient */
 	uint64_t links;
 	uint64_t floats; /* of a sum */
 	float *w, *copies, *state[MAX_STATE];
-	const float *zero;      /* a row of zeros */
-	float *buf[BUFS];       /* [teams][row_capacity][cols] each */
-	float *row_error, *top; /* [teams][row_capacity], and 4 of the latter */
-	uint8_t *verdict;       /* [teams][row_capacity] */
-	uint32_t *kept_mask;    /* NULL, or [chunks][inputs][mask_words]: epochs are alike, masks are made in the first */
-	bool direct;            /* updates of one chunk are part of its gradient */
-	bool masks_made;        /* by an earlier job */
-	uint32_t *mask;         /* [teams][2][inputs][mask_words] */
-	float *sum;             /* [sums][floats]; of a leaf it is the one of its number modulo sums */
-	uint32_t sums;          /* a power of two */
-	float *stack;           /* [JOIN_LEVELS][floats] sums of complete subtrees of `sums` leaves */
-	float *pending;         /* [floats] */
+	const float *zero; /* a row of zeros */
+	float *buf[BUFS];  /* [teams][row_capacity][cols] each */
+	float *row_error;  /* [teams][row_capacity] */
+	uint8_t *verdict;  /* [teams][row_capacity] */
+	uint32_t *mask;    /* [teams][inputs][mask_words] which rows have an input */
+	float *sum;        /* [sums][floats]; of a leaf it is the one of its number modulo sums */
+	uint32_t sums;     /* a power of two */
+	float *stack;      /* [JOIN_LEVELS][floats] sums of complete subtrees of `sums` leaves */
+	float *pending;    /* [floats] */
 	bool pending_full;
 	Tally *leaf_tally; /* [leaves of an update] */
 	double *norm;      /* [leaves of all links], and the result */
