@@ -24,8 +24,10 @@ typedef struct ShadowWord {
 	uint32_t *readers; /* NULL, or the clock of the last read by each warp */
 	bool narrow; /* some accesses were of single bytes: readers are not compared then, which might differ in them */
 } ShadowWord;
+/* In pages: most words of large blocks are never accessed. */
+enum { PAGE_WORDS = 256 };
 typedef struct Shadow {
-	ShadowWord word[1];
+	ShadowWord *page[1]; /* NULL: none of its words was accessed */
 } Shadow;
 
 /* Clocks that releases left, by address. */
@@ -119,8 +121,11 @@ void races_touch(Grid *g, Warp *w, uint32_t lane, struct Shadow **shadow, uint64
                  Access how, const char *what)
 {
 	if (!*shadow)
-		*shadow = arena_alloc(&g->arena, words, sizeof(ShadowWord));
-	ShadowWord *s = &(*shadow)->word[word];
+		*shadow = arena_alloc(&g->arena, words / PAGE_WORDS + 1, sizeof(ShadowWord *));
+	ShadowWord **page = &(*shadow)->page[word / PAGE_WORDS];
+	if (!*page)
+		*page = arena_alloc(&g->arena, PAGE_WORDS, sizeof(ShadowWord));
+	ShadowWord *s = &(*page)[word % PAGE_WORDS];
 	LastAccess now = { .warp = w->of_grid + 1,
 		               .clock = w->clock[w->of_grid],
 		               .syncs = w->syncs,
