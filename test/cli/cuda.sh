@@ -57,7 +57,7 @@ done
 $MICROPROP train encoder-8-3-8.topo --target cuda --epochs 1 --device 5
 echo "exit $?"
 MICROPROP_CUDA_DEVICE=1 $MICROPROP train encoder-8-3-8.topo --target cuda --epochs 1 --json | print
-for fault in copy:70 job:20; do
+for fault in copy:67 job:20; do
 	rm -rf run
 	MICROPROP_CUDA_FAULT=$fault $MICROPROP train encoder-8-3-8.topo --target cuda --epochs 30 --rule adam --test make:encoder:8-3 --run run --checkpoints-every 2 --quiet
 	echo "exit $?"
