@@ -74,6 +74,7 @@ static int view_run(Args *a)
 		host_stop(h);
 	}
 	network_close(p->network);
+	talk_close(p->talk);
 	page_close(p);
 	return rc;
 }
@@ -86,7 +87,7 @@ static const OptionGroup groups[] = {
 static const Example examples[] = {
 	{ "microprop view runs/1 runs/2", "two runs beside each other, also while they are trained" },
 	{ "microprop view runs", "all runs in a folder" },
-	{ "microprop view", "the machine of 1989" },
+	{ "microprop view", "the machine of 1989, and NETtalk" },
 	{ "microprop view net.safetensors --data make:letters", "a trained network" },
 	{ NULL, NULL },
 };
@@ -95,7 +96,7 @@ const Command view_command = {
 	.name = "view",
 	.operands = "[RUN...]",
 	.most = 64,
-	.summary = "see runs, networks and the GF11 in a browser",
+	.summary = "see runs, networks, the GF11 and NETtalk in a browser",
 	.about =
 		"Serves a page to a browser on this machine and prints its address, which holds a token: learning curves of "
 		"runs (folders of train --run) as they grow, weights and activations of their networks, and the GF11, "

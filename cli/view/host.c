@@ -25,11 +25,19 @@ static const struct {
 	int lane;
 	bool post;
 } addresses[] = {
-	{ "/api/about", about_answer, QUICK, false },     { "/api/runs", runs_answer, QUICK, false },
-	{ "/api/metrics", metrics_answer, QUICK, false }, { "/api/control", control_answer, QUICK, true },
-	{ "/api/net", net_answer, QUICK, false },         { "/api/links", links_answer, QUICK, false },
-	{ "/api/weights", weights_answer, QUICK, false }, { "/api/activations", activations_answer, QUICK, false },
-	{ "/api/measure", measure_answer, QUICK, false }, { "/api/gf11", gf11_answer, LONG, false },
+	{ "/api/about", about_answer, QUICK, false },
+	{ "/api/runs", runs_answer, QUICK, false },
+	{ "/api/metrics", metrics_answer, QUICK, false },
+	{ "/api/control", control_answer, QUICK, true },
+	{ "/api/net", net_answer, QUICK, false },
+	{ "/api/links", links_answer, QUICK, false },
+	{ "/api/weights", weights_answer, QUICK, false },
+	{ "/api/activations", activations_answer, QUICK, false },
+	{ "/api/measure", measure_answer, QUICK, false },
+	{ "/api/gf11", gf11_answer, LONG, false },
+	{ "/api/talk", talk_answer, QUICK, false },
+	{ "/api/talk/train", talk_train_answer, QUICK, true },
+	{ "/api/talk/words", talk_words_answer, QUICK, false },
 };
 
 static size_t address_find(const char *path, bool post)

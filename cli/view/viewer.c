@@ -23,6 +23,7 @@ struct Viewer {
 static void viewer_free(Viewer *w)
 {
 	network_close(w->page.network);
+	talk_close(w->page.talk);
 	page_close(&w->page);
 	free(w->feed.text);
 	free(w->feed.args);

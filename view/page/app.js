@@ -3,7 +3,7 @@
 import { h, post, getJson, note } from "./dom.js";
 
 const main = document.getElementById("main"), state = document.getElementById("state");
-const views = { runs: "./runs.js", network: "./network.js", machine: "./machine.js" };
+const views = { runs: "./runs.js", network: "./network.js", machine: "./machine.js", nettalk: "./nettalk.js" };
 const opened = {};
 export const listeners = new Set(); // of events: fn(kind, data)
 
@@ -101,7 +101,6 @@ function eventsStart() {
 		const live = JSON.parse(e.data);
 		if (live.length !== app.runs.length || app.runs.some((r, i) => r.live !== (live[i] === 1))) await runsLoad().catch((x) => note(x.message));
 	});
-	source.addEventListener("talk", (e) => tell("talk", JSON.parse(e.data)));
 }
 
 function keys() {

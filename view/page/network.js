@@ -351,7 +351,7 @@ export async function open(app) {
 
 	let due = 0;
 	app.listen((kind) => { // a run that is trained saves every few seconds
-		if (kind === "talk" || !element.isConnected || Date.now() < due) return;
+		if (!kind || !element.isConnected || Date.now() < due) return;
 		due = Date.now() + 2000;
 		load(false);
 	});

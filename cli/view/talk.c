@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* NETtalk in the page: a network that learns to read aloud, kept at several stages of learning, and words that it
+ * transcribes at any of them.
+ *
+ * In: the set of letters in the program, or the corpus (--data); words of a query. Out: sounds and stresses by letter,
+ * with the outputs. One thread trains; a second run, of the thread that answers, computes outputs with the weights of
+ * a stage. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "page.h"
+
+enum { WINDOW = 7, SYMBOLS = 29, INPUTS = WINDOW * SYMBOLS, TARGETS = 26, BLANK = 26, MOST_LETTERS = 200 };
+
+/* Updates after which the weights are kept; an epoch of letters has 752. */
+static const unsigned stage_updates[] = { 0, 5, 20, 60, 150, 400, 752, 1504, 3008, 6016, 11280, 22560 };
+enum { STAGES = COUNT(stage_updates) };
+
+typedef struct Stage {
+	uint64_t updates, epoch;
+	double error, right;
+	double *w;
+} Stage;
+
+struct Talk {
+	pthread_mutex_t lock; /* of the stages */
+	Session s, second;    /* trained; and what computes outputs */
+	Stage stage[STAGES];
+	uint32_t stages;
+	uint64_t links;
+	uint32_t seed;
+	bool started, training, stop;
+	pthread_t thread;
+	char name[200], error[400];
+};
+
+static void sessions_close(Talk *t)
+{
+	session_close(&t->s);
+	session_close(&t->second);
+	for (uint32_t i = 0; i < STAGES; i++)
+		free(t->stage[i].w);
+}
+
+static void talk_end(Talk *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->stop = true;
+	pthread_mutex_unlock(&t->lock);
+	if (t->started)
+		pthread_join(t->thread, NULL);
+	t->started = false;
+}
+
+void talk_close(Talk *t)
+{
+	if (!t)
+		return;
+	talk_end(t);
+	sessions_close(t);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+/* ---- training -------------------------------------------------------------------------------------- */
+
+static bool stage_keep(Talk *t)
+{
+	const mp_report *r = mp_run_get_report(t->s.run);
+	mp_result now = { .size = sizeof now };
+	double *w = calloc(t->links, sizeof *w);
+	bool kept = w && mp_run_get_weights(t->s.run, w, t->links) == MP_OK &&
+	            mp_run_test(t->s.run, t->s.data, &now, NULL) == MP_OK;
+	if (!kept) {
+		free(w);
+		return false;
+	}
+	pthread_mutex_lock(&t->lock);
+	t->stage[t->stages] = (Stage){ stage_updates[t->stages], r->epoch, now.error, now.right, w };
+	t->stages++;
+	pthread_mutex_unlock(&t->lock);
+	return true;
+}
+
+static int report_stop(void *user, mp_run *run, const mp_report *r)
+{
+	Talk *t = user;
+	(void)run;
+	(void)r;
+	pthread_mutex_lock(&t->lock);
+	bool stop = t->stop;
+	pthread_mutex_unlock(&t->lock);
+	return stop;
+}
+
+static void *talk_run(void *user)
+{
+	Talk *t = user;
+	bool goes_on = stage_keep(t);
+	for (uint32_t i = 1; i < STAGES && goes_on; i++) {
+		char limit[20];
+		snprintf(limit, sizeof limit, "%u", stage_updates[i]);
+		mp_status status = mp_run_set(t->s.run, "updates", limit);
+		if (status == MP_OK)
+			status = mp_run_train(t->s.run, t->s.data, NULL, report_stop, t);
+		goes_on = status == MP_OK && !report_stop(t, NULL, NULL) && stage_keep(t);
+	}
+	pthread_mutex_lock(&t->lock);
+	t->training = false;
+	pthread_mutex_unlock(&t->lock);
+	return NULL;
+}
+
+/* A data set of the corpus's shape; NULL: it is not one. */
+static mp_data *corpus_open(const char *name)
+{
+	mp_data *data = NULL;
+	const mp_data_info *info;
+	if (mp_data_open(&data, name, NULL, NULL) == MP_OK && mp_data_get_info(data, &info) == MP_OK &&
+	    info->inputs == INPUTS && info->targets == TARGETS && info->codes)
+		return data;
+	mp_data_close(data);
+	return NULL;
+}
+
+static bool talk_prepare(Page *p, Talk *t)
+{
+	static const char *const options[][2] = {
+		{ "threads", "1" }, { "epochs", "0" }, { "until", "never" }, { "updates", "1" }
+	};
+	char seed[20];
+	const char *name = p->data ? p->data : "make:letters";
+	t->s.data = corpus_open(name);
+	if (!t->s.data)
+		t->s.data = corpus_open(name = "make:letters");
+	t->second.data = t->s.data ? corpus_open(name) : NULL; /* a handle for each thread */
+	snprintf(t->name, sizeof t->name, "%s", name);
+	snprintf(seed, sizeof seed, "%u", t->seed);
+	bool made = t->s.data && t->second.data;
+	for (int k = 0; k < 2 && made; k++) {
+		Session *s = k ? &t->second : &t->s;
+		made = !session_net(s, "example:letters", NULL) && mp_run_new(&s->run, s->net, NULL) == MP_OK;
+		for (size_t i = 0; i < COUNT(options) && made; i++)
+			made = mp_run_set(s->run, options[i][0], options[i][1]) == MP_OK;
+		made = made && mp_run_set(s->run, "seed", seed) == MP_OK;
+	}
+	if (!made)
+		snprintf(t->error, sizeof t->error, "%s", t->s.run ? mp_run_messages(t->s.run) : "the network cannot be made");
+	else
+		t->links = mp_net_get_info(t->s.net)->connections;
+	return made;
+}
+
+void talk_train_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
+{
+	FILE *f;
+	if (p->trains) {
+		answer_error(a, 409, "this process trains a run; NETtalk is in the page of: microprop view");
+		return;
+	}
+	uint32_t seed = p->talk ? p->talk->seed + 1 : 1;
+	talk_close(p->talk);
+	Talk *t = p->talk = calloc(1, sizeof *t);
+	(void)q;
+	if (!t) {
+		answer_error(a, 500, "out of memory");
+		return;
+	}
+	pthread_mutex_init(&t->lock, NULL);
+	t->seed = seed;
+	if (!talk_prepare(p, t)) {
+		answer_error(a, 409, "%s", t->error);
+		return;
+	}
+	t->training = true;
+	t->started = !pthread_create(&t->thread, NULL, talk_run, t);
+	t->training = t->started;
+	Json j = answer_begin(a, &f);
+	if (f)
+		answer_end(&j, a);
+}
+
+void talk_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
+{
+	FILE *f;
+	Talk *t = p->talk;
+	(void)q;
+	Json j = answer_begin(a, &f);
+	if (!f)
+		return;
+	if (t)
+		pthread_mutex_lock(&t->lock);
+	json_text(&j, "data", t ? t->name : NULL);
+	json_bool(&j, "training", t && t->training);
+	json_count(&j, "seed", t ? t->seed : 0);
+	json_count(&j, "of", STAGES);
+	json_open(&j, "stages", '[');
+	for (uint32_t i = 0; t && i < t->stages; i++) {
+		json_open(&j, NULL, '{');
+		json_count(&j, "updates", t->stage[i].updates);
+		json_count(&j, "epoch", t->stage[i].epoch);
+		json_number(&j, "error", t->stage[i].error);
+		json_number(&j, "right", t->stage[i].right);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+	if (t)
+		pthread_mutex_unlock(&t->lock);
+	answer_end(&j, a);
+}
+
+/* ---- words ------------------------------------------------------------------------------------------- */
+
+typedef struct Letters {
+	char letter[MOST_LETTERS];
+	uint32_t word[MOST_LETTERS], place[MOST_LETTERS], length[MOST_LETTERS]; /* of its word */
+	uint32_t count, words;
+} Letters;
+
+/* Letters a to z, in words. */
+static void letters_read(Letters *l, const char *text)
+{
+	uint32_t begin = 0;
+	for (;; text++) {
+		bool letter = isalpha((unsigned char)*text) && l->count < MOST_LETTERS;
+		if (letter) {
+			l->letter[l->count] = (char)tolower((unsigned char)*text);
+			l->word[l->count] = l->words;
+			l->place[l->count] = l->count - begin;
+			l->count++;
+		} else if (l->count > begin) {
+			for (uint32_t i = begin; i < l->count; i++)
+				l->length[i] = l->count - begin;
+			begin = l->count;
+			l->words++;
+		}
+		if (!*text || l->count == MOST_LETTERS)
+			break;
+	}
+	for (uint32_t i = begin; i < l->count; i++)
+		l->length[i] = l->count - begin;
+	l->words += l->count > begin;
+}
+
+static void window_fill(const Letters *l, uint32_t i, float *x)
+{
+	for (int k = 0; k < WINDOW; k++) {
+		int at = (int)l->place[i] + k - WINDOW / 2;
+		bool inside = at >= 0 && at < (int)l->length[i];
+		int symbol = inside ? l->letter[(int)i + k - WINDOW / 2] - 'a' : BLANK;
+		x[k * SYMBOLS + symbol] = 1;
+	}
+}
+
+/* The first case of a word of the data; UINT64_MAX: it is not there. */
+static uint64_t word_find(Talk *t, const char *word, size_t len)
+{
+	const mp_data_info *info;
+	if (mp_data_get_info(t->second.data, &info) != MP_OK)
+		return UINT64_MAX;
+	for (uint64_t i = 0; i < info->cases; i++) {
+		const char *name = mp_data_get_name(t->second.data, i);
+		if (!strncmp(name, word, len) && !strcmp(name + len, "/0"))
+			return i;
+	}
+	return UINT64_MAX;
+}
+
+static void letter_json(Json *j, Talk *t, const Letters *l, uint32_t i, const double *out, uint64_t known)
+{
+	float y[TARGETS];
+	double target[TARGETS];
+	char letter[2] = { l->letter[i], '\0' };
+	json_open(j, NULL, '{');
+	json_text(j, "letter", letter);
+	json_text(j, "code", mp_data_get_guess(t->second.data, out));
+	if (known != UINT64_MAX) {
+		mp_data_get_case(t->second.data, known + l->place[i], NULL, y);
+		for (int k = 0; k < TARGETS; k++)
+			target[k] = (double)y[k];
+		json_text(j, "target", mp_data_get_guess(t->second.data, target));
+	}
+	json_open(j, "outputs", '[');
+	for (int k = 0; k < TARGETS; k++)
+		json_number(j, NULL, (double)(int)(out[k] * 1000 + 0.5) / 1000);
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
+static void words_json(Json *j, Talk *t, const Letters *l, const double *out)
+{
+	uint64_t known = UINT64_MAX;
+	json_open(j, "words", '[');
+	for (uint32_t i = 0; i < l->count; i++) {
+		if (!l->place[i]) {
+			known = word_find(t, l->letter + i, l->length[i]);
+			json_open(j, NULL, '[');
+		}
+		letter_json(j, t, l, i, out + (size_t)i * TARGETS, known);
+		if (l->place[i] + 1 == l->length[i])
+			json_close(j, ']');
+	}
+	json_close(j, ']');
+}
+
+/* Outputs of all letters with the weights of a stage. */
+static bool letters_run(Talk *t, uint32_t stage, const Letters *l, float *x, double *out)
+{
+	mp_data *data = NULL;
+	for (uint32_t i = 0; i < l->count; i++)
+		window_fill(l, i, x + (size_t)i * INPUTS);
+	pthread_mutex_lock(&t->lock);
+	mp_status status = mp_run_set_weights(t->second.run, t->stage[stage].w, t->links);
+	pthread_mutex_unlock(&t->lock);
+	if (status == MP_OK)
+		status = mp_data_new(&data, l->count, INPUTS, 0, x, NULL, NULL, 0, NULL);
+	if (status == MP_OK)
+		status = mp_run_test(t->second.run, data, NULL, out);
+	mp_data_close(data);
+	return status == MP_OK;
+}
+
+void talk_words_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
+{
+	FILE *f;
+	Talk *t = p->talk;
+	const char *text = q->argument(q, "text");
+	uint64_t stage = query_count(q, "stage", 0);
+	Letters l = { 0 };
+	letters_read(&l, text ? text : "");
+	if (!t || stage >= t->stages) {
+		answer_error(a, 409, "the network has not learnt so far");
+		return;
+	}
+	if (!l.count) {
+		answer_error(a, 400, "type words of the letters a to z");
+		return;
+	}
+	float *x = calloc((size_t)l.count * INPUTS, sizeof *x);
+	double *out = calloc((size_t)l.count * TARGETS, sizeof *out);
+	if (x && out && letters_run(t, (uint32_t)stage, &l, x, out)) {
+		Json j = answer_begin(a, &f);
+		json_count(&j, "stage", stage);
+		words_json(&j, t, &l, out);
+		answer_end(&j, a);
+	} else {
+		answer_error(a, 500, "%s", mp_run_messages(t->second.run));
+	}
+	free(x);
+	free(out);
+}
