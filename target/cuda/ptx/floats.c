@@ -4,12 +4,8 @@
  *
  * A result is subnormal if it is below 2^-126 when rounded to 24 bits with an exponent without limits, on GPUs as on
  * x86. So a result that IEEE arithmetic rounded up to 2^-126 may have to be flushed: is_tiny decides exactly. */
-#include <fenv.h>
 #include <math.h>
 #include <string.h>
-#if defined __x86_64__
-#include <immintrin.h>
-#endif
 
 #include "warp.h"
 
@@ -17,27 +13,13 @@ enum { NAN_BITS = 0x7fffffff, LEAST_NORMAL = 0x00800000 };
 #define SIGN     0x80000000u
 #define INFINITE 0x7f800000u
 
-unsigned floats_enter(void)
+void floats_enter(fenv_t *caller)
 {
-#if defined __x86_64__
-	enum { MASKED_NEAREST = 0x1f80 };
-	unsigned mode = _mm_getcsr();
-	_mm_setcsr(MASKED_NEAREST);
-	return mode;
-#else
+	fegetenv(caller);
 	fesetenv(FE_DFL_ENV);
-	return 0;
-#endif
 }
 
-void floats_leave(unsigned mode)
-{
-#if defined __x86_64__
-	_mm_setcsr(mode);
-#else
-	(void)mode;
-#endif
-}
+void floats_leave(const fenv_t *caller) { fesetenv(caller); }
 
 static float as_float(uint32_t b)
 {

@@ -18,7 +18,7 @@ void grid_fail(Grid *g, const Warp *w, uint32_t lane, const char *fmt, ...)
 		snprintf(who, sizeof who, " (block %u, thread %u)", w->block->number, w->number * LANES + lane);
 	else if (w)
 		snprintf(who, sizeof who, " (block %u, warp %u)", w->block->number, w->number);
-	floats_leave(g->mode);
+	floats_leave(&g->caller);
 	fail_at(g->cx, (Loc){ &g->k->of->src, g->now->at }, NULL, "kernel %s, seed %llu: %s%s", g->k->name,
 	        (unsigned long long)g->e->opt.seed, text, who);
 }
@@ -225,7 +225,7 @@ _Noreturn static void deadlock(Grid *g)
 		grid_fail(g, w, NO_LANE, "barrier %u waits for ever: %u threads of %u are there", w->waits_at, b->arrived,
 		          b->expected ? b->expected : w->block->live * LANES);
 	}
-	floats_leave(g->mode);
+	floats_leave(&g->caller);
 	fail(g->cx, MP_FAILED, NULL, "kernel %s: nothing can run", g->k->name);
 }
 
@@ -269,9 +269,9 @@ void emulator_launch(Emulator *e, const Kernel *k, const Launch *l)
 	g->idle_most = e->opt.idle ? e->opt.idle : IDLE_MOST;
 	g->races = e->opt.races;
 	grid_start(g, l);
-	g->mode = floats_enter();
+	floats_enter(&g->caller);
 	grid_run(g);
-	floats_leave(g->mode);
+	floats_leave(&g->caller);
 	e->executed += g->executed;
 	grid_end(g);
 }

@@ -3,6 +3,7 @@
 #ifndef WARP_H
 #define WARP_H
 
+#include <fenv.h>
 #include <math.h>
 
 #include "ptx.h"
@@ -327,7 +328,7 @@ typedef struct Grid {
 	const Insn *now;            /* that is executed, for messages */
 	struct Released **released; /* races: clocks by address */
 	Allocation *last;           /* that was accessed */
-	unsigned mode;              /* of float arithmetic, of the caller */
+	fenv_t caller;              /* its mode of float arithmetic */
 } Grid;
 
 _Noreturn void grid_fail(Grid *g, const Warp *w, uint32_t lane, const char *fmt, ...) PRINTF_LIKE(4, 5);
@@ -353,8 +354,8 @@ void floats_apply(FloatOp op, bool ftz, uint32_t *d, const uint32_t *a, const ui
 float float_flush(float x);
 float float_of_double(double x, bool ftz);
 double fma_double(double a, double b, double c);
-unsigned floats_enter(void); /* IEEE arithmetic, without flushing; returns the mode there was */
-void floats_leave(unsigned mode);
+void floats_enter(fenv_t *caller); /* IEEE arithmetic, without flushing; caller: the mode there was */
+void floats_leave(const fenv_t *caller);
 
 /* ---- emulator.c ---- */
 struct Emulator {
