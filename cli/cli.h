@@ -24,28 +24,12 @@
 
 #ifndef _GNU_SOURCE
 char *realpath(const char *restrict path, char *restrict resolved); /* POSIX; headers may hide it */
-/* ---- view/viewer.c: the page of a run that is being trained --------------------------------------- */
-
-typedef struct Viewer Viewer;
-/* Where --view was given; exit status, message shown. */
-int viewer_start(Viewer **viewer, const RunDir *dir, Session *s, const char *data, const char *test);
-void viewer_report(Viewer *w, mp_run *run, const mp_report *r); /* NULL: nothing */
-void viewer_stop(Viewer *w);
-
 #endif
 
 #if defined __GNUC__
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 #else
 #define PRINTF_LIKE(f, a)
-/* ---- view/viewer.c: the page of a run that is being trained --------------------------------------- */
-
-typedef struct Viewer Viewer;
-/* Where --view was given; exit status, message shown. */
-int viewer_start(Viewer **viewer, const RunDir *dir, Session *s, const char *data, const char *test);
-void viewer_report(Viewer *w, mp_run *run, const mp_report *r); /* NULL: nothing */
-void viewer_stop(Viewer *w);
-
 #endif
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
