@@ -10,7 +10,7 @@
 enum { SEED_STREAM = 90, MOST = MAX_CROSSBAR * MAX_CROSSBAR };
 
 /* A switch of n x n ports with the memory it lives in. */
-typedef struct Bench {
+typedef struct Trial {
 	Ctx cx;
 	Machine m;
 	Switch *s;
@@ -18,11 +18,11 @@ typedef struct Bench {
 	uint16_t to[MOST];
 	const char *why;
 	uint64_t draws;
-} Bench;
+} Trial;
 
 static void bench_make(Ctx *cx, void *arg)
 {
-	Bench *b = arg;
+	Trial *b = arg;
 	b->s = switch_new(cx, &b->m);
 	b->set = setting_new(&cx->keep, b->s);
 }
@@ -33,9 +33,9 @@ static Machine machine(uint32_t n)
 		Machine){ .name = "test", .processors = n * n, .crossbar = n, .switch_ports = n * n, .configurations = 1024 };
 }
 
-static Bench *bench_on(Machine m)
+static Trial *bench_on(Machine m)
 {
-	Bench *b = calloc(1, sizeof *b);
+	Trial *b = calloc(1, sizeof *b);
 	assert_non_null(b);
 	b->m = m;
 	ctx_init(&b->cx, NULL);
@@ -43,19 +43,19 @@ static Bench *bench_on(Machine m)
 	return b;
 }
 
-static Bench *bench_new(uint32_t n) { return bench_on(machine(n)); }
+static Trial *bench_new(uint32_t n) { return bench_on(machine(n)); }
 
-static void bench_free(Bench *b)
+static void bench_free(Trial *b)
 {
 	ctx_free(&b->cx);
 	free(b);
 }
 
-static uint32_t draw(Bench *b, uint32_t below) { return (uint32_t)random_below(7, SEED_STREAM, b->draws++, below); }
+static uint32_t draw(Trial *b, uint32_t below) { return (uint32_t)random_below(7, SEED_STREAM, b->draws++, below); }
 
-static void nobody_sends(Bench *b) { memset(b->to, 0xFF, sizeof b->to); }
+static void nobody_sends(Trial *b) { memset(b->to, 0xFF, sizeof b->to); }
 
-static void routes_well(Bench *b)
+static void routes_well(Trial *b)
 {
 	bool done = switch_route(b->s, b->to, &b->set, &b->why);
 	if (!done)
@@ -74,7 +74,7 @@ static void holds(const char *text, const char *words)
 	assert_non_null(strstr(text, words));
 }
 
-static void refused(Bench *b, const char *words)
+static void refused(Trial *b, const char *words)
 {
 	assert_false(switch_route(b->s, b->to, &b->set, &b->why));
 	holds(b->why, words);
@@ -87,7 +87,7 @@ static void random_ones(void **state)
 	(void)state;
 	static const uint32_t sizes[] = { 1, 2, 3, 5, 7, 16, 24, 24, 24, 31, 64 };
 	for (size_t k = 0; k < COUNT(sizes); k++) {
-		Bench *b = bench_new(sizes[k]);
+		Trial *b = bench_new(sizes[k]);
 		uint32_t ports = b->s->ports;
 		for (uint64_t seed = 0; seed < 40; seed++) {
 			permutation_random(100 * k + seed, ports, ports, b->to);
@@ -103,7 +103,7 @@ static void random_ones(void **state)
 static void regular_ones(void **state)
 {
 	(void)state;
-	Bench *b = bench_new(24);
+	Trial *b = bench_new(24);
 	uint32_t n = 24, ports = n * n;
 	for (uint32_t kind = 0; kind < 6; kind++) {
 		for (uint32_t p = 0; p < ports; p++) {
@@ -131,7 +131,7 @@ static void ports_left_out(void **state)
 	(void)state;
 	Machine m = machine(5);
 	m.switch_ports = m.processors = 22;
-	Bench *b = bench_on(m);
+	Trial *b = bench_on(m);
 	for (uint64_t seed = 0; seed < 100; seed++) {
 		permutation_random(seed, 22, 22, b->to);
 		routes_well(b);
@@ -149,7 +149,7 @@ static void swap(uint16_t *a, uint16_t *b)
 }
 
 /* All permutations of the first `k` ports, the rest as they are; every `step`-th is routed. */
-static uint64_t all_orders(Bench *b, uint32_t k, uint64_t seen, uint64_t step)
+static uint64_t all_orders(Trial *b, uint32_t k, uint64_t seen, uint64_t step)
 {
 	if (k <= 1) {
 		if (seen % step == 0)
@@ -166,7 +166,7 @@ static uint64_t all_orders(Bench *b, uint32_t k, uint64_t seen, uint64_t step)
 
 /* How many routes go from crossbar to crossbar: all matrices with n in every row and column, filled cell by cell.
  * These are all permutations but for the order of ports inside crossbars. */
-static uint32_t all_matrices(Bench *b, uint32_t cell, uint32_t row_left, uint32_t *col_used)
+static uint32_t all_matrices(Trial *b, uint32_t cell, uint32_t row_left, uint32_t *col_used)
 {
 	uint32_t n = b->s->n, i = cell / n, o = cell % n, count = 0;
 	if (cell == n * n) {
@@ -196,7 +196,7 @@ static void small_networks(void **state)
 		{ 4, 10147, 0, 0 },
 	};
 	for (size_t k = 0; k < COUNT(cases); k++) {
-		Bench *b = bench_new(cases[k].n);
+		Trial *b = bench_new(cases[k].n);
 		uint32_t col_used[4] = { 0 }, n = cases[k].n;
 		assert_int_equal(all_matrices(b, 0, n, col_used), cases[k].matrices);
 		for (uint32_t p = 0; p < n * n; p++)
@@ -210,7 +210,7 @@ static void small_networks(void **state)
 /* ---- dead parts ---- */
 
 /* Silences ports until every crossbar has at most `most` in use on both sides. */
-static void thin_out(Bench *b, uint32_t most)
+static void thin_out(Trial *b, uint32_t most)
 {
 	uint32_t n = b->s->n, in[MAX_CROSSBAR] = { 0 }, out[MAX_CROSSBAR] = { 0 }, start = draw(b, n * n);
 	for (uint32_t k = 0; k < n * n; k++) {
@@ -229,7 +229,7 @@ static void thin_out(Bench *b, uint32_t most)
 static void dead_middle(void **state)
 {
 	(void)state;
-	Bench *b = bench_new(24);
+	Trial *b = bench_new(24);
 	for (uint32_t dead = 0; dead < 24; dead++) {
 		memset(b->s->dead.crossbar[1], 0, 24);
 		b->s->dead.crossbar[1][dead] = 1;
@@ -254,7 +254,7 @@ static void dead_middle(void **state)
 static void dead_link_tight(void **state)
 {
 	(void)state;
-	Bench *b = bench_new(24);
+	Trial *b = bench_new(24);
 	for (uint64_t seed = 0; seed < 100; seed++) {
 		uint32_t x = draw(b, 24), m = draw(b, 24);
 		bool first = draw(b, 2);
@@ -275,7 +275,7 @@ static void dead_link_tight(void **state)
 static void dead_links_many(void **state)
 {
 	(void)state;
-	Bench *b = bench_new(24);
+	Trial *b = bench_new(24);
 	for (uint64_t seed = 0; seed < 60; seed++) {
 		memset(b->s->dead.link[0], 0, 576);
 		memset(b->s->dead.link[1], 0, 576);
@@ -317,7 +317,7 @@ static void dead_against_brute_force(void **state)
 	(void)state;
 	uint32_t possible = 0, impossible = 0, search = 0;
 	for (uint32_t n = 2; n <= 4; n++) {
-		Bench *b = bench_new(n);
+		Trial *b = bench_new(n);
 		for (uint64_t seed = 0; seed < 400; seed++) {
 			memset(b->s->dead.link[0], 0, n * n);
 			memset(b->s->dead.link[1], 0, n * n);
@@ -342,7 +342,7 @@ static void dead_against_brute_force(void **state)
 static void reasons(void **state)
 {
 	(void)state;
-	Bench *b = bench_new(4);
+	Trial *b = bench_new(4);
 	nobody_sends(b);
 	b->to[1] = 3;
 	b->to[6] = 3;
@@ -372,7 +372,7 @@ static void reasons(void **state)
 static void faults_are_found(void **state)
 {
 	(void)state;
-	Bench *b = bench_new(5);
+	Trial *b = bench_new(5);
 	permutation_random(3, 25, 25, b->to);
 	routes_well(b);
 	uint16_t *stage[3] = { b->set.in, b->set.middle, b->set.out };
@@ -405,7 +405,7 @@ static void routing_does_not_allocate(void **state)
 	(void)state;
 	Meter meter = { 0 };
 	Alloc alloc = { meter_resize, &meter };
-	Bench *b = calloc(1, sizeof *b);
+	Trial *b = calloc(1, sizeof *b);
 	assert_non_null(b);
 	b->m = machine(24);
 	ctx_init(&b->cx, &alloc);
@@ -424,14 +424,14 @@ static void routing_does_not_allocate(void **state)
 
 static void store(Ctx *cx, void *arg)
 {
-	Bench *b = arg;
+	Trial *b = arg;
 	switch_store(cx, b->s, b->to);
 }
 
 static void configurations(void **state)
 {
 	(void)state;
-	Bench *b = bench_new(24);
+	Trial *b = bench_new(24);
 	b->s->dead.port[9] = 1;
 	permutation_random(0, 576, 576, b->to);
 	assert_int_equal(guarded(&b->cx, store, b), MP_BAD_INPUT);
@@ -459,7 +459,7 @@ static void ring_machine(void **state)
 	m.ring_only = 1;
 	m.processors = 13;
 	m.switch_ports = 20; /* no crossbars, so no such limit */
-	Bench *b = bench_on(m);
+	Trial *b = bench_on(m);
 	for (uint32_t procs = 1; procs <= 13; procs++) {
 		nobody_sends(b);
 		for (uint32_t p = 0; p < procs; p++)
@@ -481,7 +481,7 @@ static void ring_machine(void **state)
 /* ---- what the user writes ---- */
 
 typedef struct Asked {
-	Bench *b;
+	Trial *b;
 	const char *spec;
 	const char *const *dead;
 	size_t deads;
@@ -512,7 +512,7 @@ static void command(Ctx *cx, void *arg)
 		fail(cx, MP_FAILED, NULL, "%s", why);
 }
 
-static void fails_with(Bench *b, void (*body)(Ctx *, void *), const char *spec, const char *words)
+static void fails_with(Trial *b, void (*body)(Ctx *, void *), const char *spec, const char *words)
 {
 	Asked a = { .b = b, .spec = spec };
 	messages_drop(&b->cx, 0);
@@ -522,7 +522,7 @@ static void fails_with(Bench *b, void (*body)(Ctx *, void *), const char *spec, 
 	b->cx.errors = 0;
 }
 
-static void makes(Bench *b, const char *spec)
+static void makes(Trial *b, const char *spec)
 {
 	Asked a = { .b = b, .spec = spec };
 	assert_int_equal(guarded(&b->cx, make, &a), MP_OK);
@@ -545,7 +545,7 @@ static void permutations(void **state)
 	(void)state;
 	Machine m = machine(4);
 	m.processors = 13;
-	Bench *b = bench_on(m);
+	Trial *b = bench_on(m);
 	makes(b, "ring");
 	assert_int_equal(b->to[12], 0);
 	assert_int_equal(b->to[13], NO_ROUTE);
@@ -580,7 +580,7 @@ static void permutations(void **state)
 static void dead_words(void **state)
 {
 	(void)state;
-	Bench *b = bench_new(4);
+	Trial *b = bench_new(4);
 	static const char *const good[] = { "crossbar:input:3", "crossbar:1:2", "link:input:1:2", "link:1:3:0", "port:15" };
 	for (size_t k = 0; k < COUNT(good); k++) {
 		Asked a = { .b = b, .spec = good[k] };
@@ -607,7 +607,7 @@ static void commands(void **state)
 {
 	(void)state;
 	static const char *const dead[] = { "crossbar:middle:1", "port:3" };
-	Bench *b = bench_new(2);
+	Trial *b = bench_new(2);
 	Asked a = { .b = b, .spec = "random:4" };
 	assert_int_equal(guarded(&b->cx, command, &a), MP_OK);
 	says(&a, "switch of 4 ports: 3 stages of 2 crossbars, each 2 x 2\n"
@@ -661,7 +661,7 @@ static void machines_refused(void **state)
 		{ 12, 13, "12 switch ports are too few for 13 processors" },
 	};
 	for (size_t k = 0; k < COUNT(cases); k++) {
-		Bench *b = calloc(1, sizeof *b);
+		Trial *b = calloc(1, sizeof *b);
 		assert_non_null(b);
 		b->m = machine(4);
 		b->m.switch_ports = cases[k].ports;
@@ -675,7 +675,7 @@ static void machines_refused(void **state)
 
 /* ---- multicasts ---- */
 
-static bool fans_out(Bench *b, const uint16_t *from, const char *refusal)
+static bool fans_out(Trial *b, const uint16_t *from, const char *refusal)
 {
 	Fan set = fan_new(&b->cx.keep, b->s);
 	const char *why;
@@ -701,7 +701,7 @@ static void multicasts_against_brute_force(void **state)
 	(void)state;
 	enum { N = 2, PORTS = 4, OUTPUTS = 12, CHOICES = 3, VECTORS = 625 };
 	static bool possible[VECTORS];
-	Bench *b = bench_new(N);
+	Trial *b = bench_new(N);
 	uint32_t settings = 1;
 	memset(possible, 0, sizeof possible);
 	for (uint32_t i = 0; i < OUTPUTS; i++)
@@ -733,7 +733,7 @@ static void multicasts(void **state)
 {
 	(void)state;
 	enum { N = 24, PORTS = N * N };
-	Bench *b = bench_new(N);
+	Trial *b = bench_new(N);
 	uint16_t from[PORTS];
 	for (uint32_t p = 0; p < PORTS; p += 25) {
 		for (uint32_t q = 0; q < PORTS; q++)
