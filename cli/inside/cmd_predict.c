@@ -341,12 +341,21 @@ static uint32_t fields_of(const char *line, size_t len, bool *numbers)
 	return fields;
 }
 
+static bool contains(const char *line, size_t len, const char *word)
+{
+	size_t n = strlen(word);
+	for (size_t i = 0; i + n <= len; i++)
+		if (!memcmp(line + i, word, n))
+			return true;
+	return false;
+}
+
 /* Every input column of the model is a word of the line. */
 static bool names_columns(mp_run *run, const char *line, size_t len)
 {
 	const mp_column *c;
 	for (uint32_t i = 0; (c = mp_run_get_column(run, i)); i++)
-		if (!strcmp(c->role, "input") && !memmem(line, len, c->name, strlen(c->name)))
+		if (!strcmp(c->role, "input") && !contains(line, len, c->name))
 			return false;
 	return true;
 }

@@ -145,6 +145,21 @@ static void lines_skip(Lines *l, size_t end)
 	}
 }
 
+/* In memory where the system can do that. */
+static int unnamed_file(void)
+{
+#ifdef MFD_CLOEXEC
+	return memfd_create("lines", MFD_CLOEXEC);
+#else
+	char path[60];
+	snprintf(path, sizeof path, "/tmp/microprop-lines-%ld", (long)getpid());
+	int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (file >= 0)
+		unlink(path);
+	return file;
+#endif
+}
+
 bool lines_next(Lines *l, bool header)
 {
 	size_t end;
@@ -163,7 +178,7 @@ bool lines_next(Lines *l, bool header)
 	}
 	lines_skip(l, end);
 	l->first = l->line + 1;
-	bool good = (l->file = memfd_create("lines", MFD_CLOEXEC)) >= 0;
+	bool good = (l->file = unnamed_file()) >= 0;
 	if (header)
 		good = good && put(l, l->text + l->head, l->head_end - l->head);
 	else
