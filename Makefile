@@ -6,7 +6,7 @@
 #   make test       set up, build once, run every plain test
 #   make check      slow tests, MPI, layering, format; ASan and UBSan, TSan, fuzzing with fixed seeds
 #   make check-all  clang-tidy, cppcheck, gcc -fanalyzer; packages, the static program, check-cross; exported networks in onnxruntime (npm)
-#   make check-cross  aarch64, riscv64, x86-64 without FMA and musl, under qemu: the bits of this machine
+#   make check-cross  [CROSS=--long] aarch64, riscv64, x86-64 without FMA and musl, under qemu: the bits of this machine
 #   make fuzz       [SECONDS=600] new seeds for so long in all; inputs that reach new code go to test/fuzz/corpus
 #   make torture    [TORTURE_S=600] kills, flipped bits, failing calls, full disks, network faults, fuzzing: nothing may be lost
 #   make repeat     [TIMES=20] random tests and fuzzing again and again: the same counts every time
@@ -14,6 +14,7 @@
 #   make coverage   line and branch coverage per file
 #   make dist       build/microprop-VERSION.tar.gz, the sources
 #   make deb        build/packages/*.deb, checked by lintian
+#   make deb-arm64  build/packages-arm64/*.deb, cross-built in a chroot and run under qemu
 #   make static     build/static/microprop, linked statically: for any Linux of this architecture
 #   make wheel      dist/microprop-VERSION-py3-none-PLATFORM.whl: the Python package with the library inside
 #   make install    [PREFIX=/usr/local] [DESTDIR=]
@@ -62,7 +63,7 @@ check-all: setup-check-all build-test
 	@test/cross/run
 
 check-cross: setup-check-cross build-test
-	@test/cross/run
+	@test/cross/run $(CROSS)
 
 build-sanitize build-thread: build-test      # whose kernels they link
 
@@ -94,6 +95,9 @@ deb: setup-deb dist
 	@cd build/packages/microprop-$(VERSION) && DEB_BUILD_OPTIONS=parallel=$(JOBS) dpkg-buildpackage -us -uc -b > ../log 2>&1 || { tail -50 ../log; exit 1; }
 	@cd build/packages && rm -rf microprop-$(VERSION) && lintian --allow-root --fail-on error,warning *.changes && ls *.deb
 
+deb-arm64: setup-check-all build-test
+	@test/cross/deb
+
 static: setup-build
 	@cmake -S . -B build/static -DMICROPROP_STATIC=ON > /dev/null
 	@cmake --build build/static -j $(JOBS) --target microprop -- --no-print-directory
@@ -108,4 +112,4 @@ install: all
 clean:
 	@rm -rf build
 
-.PHONY: all demo quick test check check-all check-cross fuzz torture repeat format coverage wheel install dist deb static clean
+.PHONY: all demo quick test check check-all check-cross fuzz torture repeat format coverage wheel install dist deb deb-arm64 static clean

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Operations of a vec_*.h and of flush.h against exact integers: results rounded once, subnormal operands and results
  * flushed as flush.h says. Then the product kernel against f_fma. Needs headers of the library and nothing else, so
- * that it also runs where only a compiler is there; test/check/cross has the command.
+ * that it also runs where there is a compiler only; test/check/cross has the command.
  *   operations [COUNT] */
 #include <math.h>
 #include <stdbool.h>
@@ -14,24 +14,11 @@
 #include VEC
 #include "product.inc"
 
-#if defined __x86_64__
+#if FLUSH_BY_CPU
 #include <xmmintrin.h>
 #endif
 
 __extension__ typedef unsigned __int128 Big;
-
-static uint32_t to_bits(float x)
-{
-	uint32_t u;
-	memcpy(&u, &x, sizeof u);
-	return u;
-}
-static float from_bits(uint32_t u)
-{
-	float x;
-	memcpy(&x, &u, sizeof x);
-	return x;
-}
 
 /* ---- exact ---- */
 
@@ -200,9 +187,9 @@ static void check(const char *what, float got, uint32_t want, const uint32_t x[3
 {
 	checked++;
 	edges += (want & 0x7fffffff) == 0x00800000;
-	if (to_bits(got) != want && wrong++ < 10)
-		printf("%s of %a %a %a: %a instead of %a\n", what, (double)from_bits(x[0]), (double)from_bits(x[1]),
-		       (double)from_bits(x[2]), (double)got, (double)from_bits(want));
+	if (float_bits(got) != want && wrong++ < 10)
+		printf("%s of %a %a %a: %a instead of %a\n", what, (double)bits_float(x[0]), (double)bits_float(x[1]),
+		       (double)bits_float(x[2]), (double)got, (double)bits_float(want));
 }
 
 static uint32_t flushed(uint32_t u) { return u & 0x7f800000 ? u : u & 0x80000000; }
@@ -222,7 +209,7 @@ static void check_lanes(float in[3][16])
 	v_store(out[7], v_div(a, b));
 	uint32_t less = m_bits(v_lt(a, c)), equal = m_bits(v_eq(a, c));
 	for (int i = 0; i < 16; i++) {
-		uint32_t x[3] = { to_bits(in[0][i]), to_bits(in[1][i]), to_bits(in[2][i]) };
+		uint32_t x[3] = { float_bits(in[0][i]), float_bits(in[1][i]), float_bits(in[2][i]) };
 		Exact ea = exact_of(x[0]), eb = exact_of(x[1]), ec = exact_of(x[2]), minus = ec, negated = ea;
 		minus.negative = !minus.negative;
 		negated.negative = !negated.negative;
@@ -250,8 +237,8 @@ static void check_lanes(float in[3][16])
 		bool same = !exact_sum(ea, minus).m;
 		check("v_min", out[5][i], below ? p : r, x);
 		check("v_max", out[6][i], !below && !same ? p : r, x);
-		check("v_lt", (float)(less >> i & 1), to_bits((float)below), x);
-		check("v_eq", (float)(equal >> i & 1), to_bits((float)same), x);
+		check("v_lt", (float)(less >> i & 1), float_bits((float)below), x);
+		check("v_eq", (float)(equal >> i & 1), float_bits((float)same), x);
 	}
 }
 
@@ -280,20 +267,20 @@ static void check_product(void)
 	for (int m = 0; m < ROWS; m++)
 		for (int k = 0; k < DEPTH; k++) {
 			operands(x);
-			a[m][k] = from_bits(x[0]);
+			a[m][k] = bits_float(x[0]);
 			for (int n = 0; n < WIDTH && m == 0; n++) {
 				operands(x);
-				b[k][n] = from_bits(x[1]);
+				b[k][n] = bits_float(x[1]);
 			}
 		}
 	for (int m = 0; m < ROWS; m++)
 		for (int n = 0; n < WIDTH; n++) {
 			if (n % 4 == 0) {
 				operands(x);
-				a[m][0] = from_bits(x[0]);
-				b[0][n] = from_bits(x[1]);
+				a[m][0] = bits_float(x[0]);
+				b[0][n] = bits_float(x[1]);
 			}
-			start[m][n] = from_bits(x[2]);
+			start[m][n] = bits_float(x[2]);
 		}
 	kernel_product(&p);
 	for (uint32_t m = 0; m < p.rows; m++)
@@ -302,7 +289,8 @@ static void check_product(void)
 			for (uint32_t k = 0; k < p.depth; k++)
 				sum = f_fma(a[m][k], b[k][n], sum);
 			if (sum == sum) /* NaNs have any bits */
-				check("product", c[m][n], to_bits(sum), (uint32_t[]){ to_bits(a[m][0]), to_bits(b[0][n]), p.depth });
+				check("product", c[m][n], float_bits(sum),
+				      (uint32_t[]){ float_bits(a[m][0]), float_bits(b[0][n]), p.depth });
 		}
 }
 
@@ -321,7 +309,7 @@ int main(int argc, char **argv)
 			uint32_t x[3];
 			operands(x);
 			for (int k = 0; k < 3; k++)
-				in[k][l] = from_bits(x[k]);
+				in[k][l] = bits_float(x[k]);
 		}
 		check_lanes(in);
 		if (i % 8 == 0)

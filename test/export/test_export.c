@@ -281,7 +281,11 @@ static void folder_end(void)
 enum { WAYS = 2 };
 static const char *way_flags(int way)
 {
-	return way == 0 ? "-O0" : __builtin_cpu_supports("fma") ? "-O2 -march=x86-64-v3" : "-O2";
+#if defined __x86_64__
+	if (way == 1 && __builtin_cpu_supports("fma"))
+		return "-O2 -march=x86-64-v3";
+#endif
+	return way == 0 ? "-O0" : "-O2";
 }
 
 static void c_has_the_bits_of_predict(void **unused)

@@ -18,7 +18,7 @@
  * No divisions: one of 16 floats takes the time of twenty or more fused multiply-adds.
  *
  * v_mla, v_mls and v_scale are v_fma, v_fnma and v_mul where no result is inexact and below 2^-125: there every way to
- * flush subnormal numbers gives the same, and ARM needs one instruction, not nine (vec_neon.h). */
+ * flush subnormal numbers gives the same, and ARM needs one instruction, not seven or eight (vec_neon.h). */
 #ifndef FUNCTIONS_H
 #define FUNCTIONS_H
 
