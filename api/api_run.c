@@ -64,24 +64,25 @@ static void set_body(void *arg)
 {
 	SetArgs *a = arg;
 	Ctx *cx = &a->r->cx;
-	const char *remedy, *old = option_get(&cx->scratch, &a->r->opt, a->option);
+	const char *name = option_name(a->option), *remedy;
 	Options o = a->r->opt;
 	const char *wrong = option_set(cx, &o, a->option, a->value, &remedy);
 	if (wrong)
 		fail(cx, MP_BAD_INPUT, remedy, "%s", wrong);
-	bool fixed = option_is_fixed(a->option) || (o.schedule == SCHEDULE_COSINE && strcmp(a->option, "epochs") == 0);
+	const char *old = option_get(&cx->scratch, &a->r->opt, name);
+	bool fixed = option_is_fixed(name) || (o.schedule == SCHEDULE_COSINE && strcmp(name, "epochs") == 0);
 	if (a->r->program && target_is_auto(&o))
 		o.target = a->r->opt.target; /* a run that has begun stays where it is */
-	bool changed = strcmp(old, option_get(&cx->scratch, &o, a->option)) != 0;
-	bool moves = a->r->program && changed && strcmp(a->option, "target") == 0 && run_can_move(a->r, o.target);
+	bool changed = strcmp(old, option_get(&cx->scratch, &o, name)) != 0;
+	bool moves = a->r->program && changed && strcmp(name, "target") == 0 && run_can_move(a->r, o.target);
 	if (a->r->program && fixed && changed && !moves)
 		fail(cx, MP_BAD_INPUT, "leave it out, or start a new run from these weights with --load",
-		     "%s was %s when this run began and cannot become %s: the result would be that of neither run", a->option,
-		     old, a->value);
+		     "%s was %s when this run began and cannot become %s: the result would be that of neither run", name, old,
+		     a->value);
 	if (o.error == ERR_AUTO)
 		o.error = net_error(a->r->net);
 	a->r->opt = o;
-	a->r->error_set |= strcmp(a->option, "error") == 0;
+	a->r->error_set |= strcmp(name, "error") == 0;
 	if (moves)
 		run_move(a->r);
 	guard_options_changed(a->r->guard);

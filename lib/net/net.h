@@ -60,6 +60,7 @@ const char *option_get(Arena *a, const Options *o, const char *name);
 /* A word of another program (words.def): how to say it here, and in *same our option if it is the same, else NULL.
  * NULL: no such word. */
 const char *option_hint(const char *word, const char **same);
+const char *option_name(const char *name); /* the name of an option or of a word that is the same; NULL: neither */
 bool option_is_set(Arena *a, const Options *o, const char *name); /* differs from its newest default */
 const mp_option *option_at(size_t i);                             /* over all tables; NULL past the last */
 bool option_is_fixed(const char *name);        /* changes the result: not to be set on a resumed run */

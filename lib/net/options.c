@@ -42,13 +42,28 @@ static const OptionEntry *row_at(size_t i, const OptionTable **table)
 	return NULL;
 }
 
-static const OptionEntry *find(const char *name, const OptionTable **table)
+static const OptionEntry *find_own(const char *name, const OptionTable **table)
 {
 	const OptionEntry *row;
 	for (size_t i = 0; (row = row_at(i, table)); i++)
 		if (strcmp(row->shown.name, name) == 0)
 			return row;
 	return NULL;
+}
+
+/* By its name, or by a word of other programs that means the same. */
+static const OptionEntry *find(const char *name, const OptionTable **table)
+{
+	const OptionEntry *row = find_own(name, table);
+	const char *same;
+	return row || !option_hint(name, &same) || !same ? row : find_own(same, table);
+}
+
+const char *option_name(const char *name)
+{
+	const OptionTable *table;
+	const OptionEntry *row = find(name, &table);
+	return row ? row->shown.name : NULL;
 }
 
 void *options_of(const Options *o, const OptionTable *table)
@@ -277,10 +292,7 @@ const char *option_set(Ctx *cx, Options *o, const char *name, const char *value,
 {
 	const OptionTable *table;
 	const OptionEntry *row = find(name, &table);
-	const char *same;
 	*remedy = NULL;
-	if (!row && option_hint(name, &same) && same)
-		row = find(same, &table);
 	if (!row)
 		return unknown(cx, name, remedy);
 	void *field = field_of(o, table, row);

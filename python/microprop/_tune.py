@@ -162,6 +162,8 @@ def tune(source: Any, trials: int = 100, folds: int = 5, seed: int = 1, threads:
     `microprop tune`, which gives the same trials and scores. threads does not change the result. progress(rung, best)
     is called after each rung. Ctrl-C ends the search with KeyboardInterrupt.
     """
+    if trials < 1 or folds < 2:
+        raise ValueError(f"tune needs a trial and two folds at least, not {trials} and {folds}")
     table = source if isinstance(source, Table) else Table(source, **reading)
     search = _Search(table, SPACE if space is None else dict(space), table._info.folds or folds, seed)
     left = [Trial(n, _draw(search.space, seed, n), 0, [], [], []) for n in range(trials)]

@@ -81,6 +81,8 @@ class Network:
     def layers(cls, sizes: Sequence[int], hidden: Optional[str] = None, output: Optional[str] = None,
                **train: Any) -> "Network":
         """Layers, each linked to the next and to the bias unit: Network.layers([203, 60, 26], output="softmax")."""
+        if len(sizes) < 2:
+            raise ValueError(f"layers needs two sizes at least, of inputs and outputs, not {list(sizes)}")
         net = cls()
         names = ["input", *(f"hidden{i}" if len(sizes) > 3 else "hidden" for i in range(1, len(sizes) - 1)), "output"]
         names = [n if n not in ("input", "output") else n + "s" for n in names]

@@ -260,7 +260,11 @@ class Run:
 
     def _data(self, data: Any, which: str = "data") -> Optional[Data]:
         if data is not None:
-            return data if isinstance(data, Data) else Data(*data) if isinstance(data, tuple) else Data.open(data)
+            if isinstance(data, (Data, tuple)):
+                return data if isinstance(data, Data) else Data(*data)
+            if isinstance(data, (str, bytes, os.PathLike)):
+                return Data.open(data)
+            raise TypeError(f"expected Data, a tuple (x, y) or a path, not {type(data).__name__}")
         info = self.network._info
         path = getattr(info, which)
         if not path:
@@ -495,17 +499,24 @@ class Run:
         """For single cases with the least delay; it has the weights as they are now."""
         return Predictor(self)
 
+    def _targeted(self, data: Any) -> Any:
+        found = self._data(data)
+        if found is None or not found.info.targets:
+            raise InputError([Message("the data has no targets to compare outputs with",
+                                     "give (x, y), or call predict")])
+        return found
+
     def test(self, data: Any) -> Result:
         """Error and shares of data with targets."""
-        found = self._data(data)
+        found = self._targeted(data)
         r = mp_result()
-        self._handle.check(lib.mp_run_test(self._handle, found._handle, ctypes.byref(r), None))  # type: ignore
+        self._handle.check(lib.mp_run_test(self._handle, found._handle, ctypes.byref(r), None))
         return Result(r.cases, r.error, r.total_error, r.right, r.within, r.seconds)
 
     def measure(self, data: Any) -> Metrics:
         """Accuracy, log loss, AUC, confusion matrix, RMSE, MAE, R2, as they apply to the targets."""
-        found = self._data(data)
-        at = lib.mp_run_measure(self._handle, found._handle)  # type: ignore[union-attr]
+        found = self._targeted(data)
+        at = lib.mp_run_measure(self._handle, found._handle)
         if not at:
             messages = self._handle.messages()
             raise InputError(messages) if messages else RunError([Message("failed")])

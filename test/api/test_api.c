@@ -300,7 +300,13 @@ static void errors_are_data(void **state)
 	assert_int_equal(mp_run_set(run, "rate", "fast"), MP_BAD_INPUT);
 	assert_string_equal(mp_run_get_error(run, 0)->text, "rate cannot be 'fast'");
 	assert_int_equal(mp_run_set(run, "rate", "1"), MP_OK);
-	assert_null(mp_run_get_error(run, 0)); /* of the last call only */
+	assert_null(mp_run_get_error(run, 0));                     /* of the last call only */
+	assert_int_equal(mp_run_set(run, "max-iter", "7"), MP_OK); /* a word of other programs */
+	assert_string_equal(mp_run_get(run, "epochs"), "7");
+	assert_string_equal(mp_run_get(run, "max-iter"), "7");
+	assert_int_equal(mp_run_set(run, "hidden-layer-sizes", "7"), MP_BAD_INPUT);
+	assert_int_equal(mp_run_set(run, "lr", "7"), MP_BAD_INPUT);
+	assert_null(mp_run_get(run, "lr"));
 	mp_run_close(run);
 	mp_net_close(net);
 }

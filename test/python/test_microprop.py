@@ -322,6 +322,12 @@ class Runs(unittest.TestCase):
             run.weights = w[1:]
         with self.assertRaises(mp.InputError):
             run.activations(x, "hiden")
+        for call in (run.test, run.measure):
+            with self.assertRaises(TypeError):
+                call(x)
+            with self.assertRaises(mp.InputError) as caught:
+                call((x,))
+            self.assertIn("no targets", caught.exception.text)
 
     def test_threads_targets_and_options(self):
         data = mp.Data(*small(600))
@@ -334,6 +340,11 @@ class Runs(unittest.TestCase):
         self.assertEqual(gf11.train(data).target, "gf11")
         self.assertIsInstance(gf11.figures, dict)
         self.assertEqual(mp.options()["rule"]["choices"][-1], "adam")
+        self.assertEqual(mp.Run(mp.Network.layers([5, 6, 1]), max_iter=7)["epochs"], "7")  # words of other programs
+        with self.assertRaises(ValueError):
+            mp.Network.layers([5])
+        with self.assertRaises(ValueError):
+            mp.tune(example("iris.csv"), trials=0)
         with self.assertRaises(KeyError):
             run["colour"]
         with self.assertRaises(mp.InputError):
