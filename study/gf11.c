@@ -8,8 +8,8 @@
 
 struct mp_gf11 {
 	Ctx cx;
-	BenchSpec spec;
-	Bench *b; /* NULL: opening failed */
+	WorkbenchSpec spec;
+	Workbench *b; /* NULL: opening failed */
 	Debug *debug;
 	const Micro **issue; /* [issues] */
 	uint32_t *cycle;     /* [issues] */
@@ -70,25 +70,25 @@ static void open_body(void *arg)
 	if (c->opt && !api_take(&o, sizeof o, c->opt))
 		fail(cx, MP_BAD_INPUT, "set mp_gf11_options.size to sizeof(mp_gf11_options)",
 		     "these options are not of this version of the library");
-	g->spec = (BenchSpec){ .m = machine_open(cx, o.machine ? o.machine : "gf11"),
-		                   .procs = o.processors,
-		                   .threads = 1,
-		                   .level = o.level < 0 ? 0
-		                            : o.level   ? o.level
-		                                        : 1,
-		                   .zero = o.zero,
-		                   .set = texts_keep(cx, o.set, o.sets),
-		                   .base = texts_keep(cx, o.base, o.bases),
-		                   .route = texts_keep(cx, o.route, o.routes),
-		                   .sets = o.sets,
-		                   .bases = o.bases,
-		                   .routes = o.routes };
+	g->spec = (WorkbenchSpec){ .m = machine_open(cx, o.machine ? o.machine : "gf11"),
+		                       .procs = o.processors,
+		                       .threads = 1,
+		                       .level = o.level < 0 ? 0
+		                                : o.level   ? o.level
+		                                            : 1,
+		                       .zero = o.zero,
+		                       .set = texts_keep(cx, o.set, o.sets),
+		                       .base = texts_keep(cx, o.base, o.bases),
+		                       .route = texts_keep(cx, o.route, o.routes),
+		                       .sets = o.sets,
+		                       .bases = o.bases,
+		                       .routes = o.routes };
 	Src *src = NEW(&cx->keep, 1, Src);
 	if (c->text)
 		*src = (Src){ .name = arena_copy(&cx->keep, c->what, strlen(c->what)),
 			          .text = arena_copy(&cx->keep, c->text, strlen(c->text)),
 			          .len = strlen(c->text) };
-	Bench *b = bench_open(cx, c->what, c->text ? src : NULL, &g->spec);
+	Workbench *b = bench_open(cx, c->what, c->text ? src : NULL, &g->spec);
 	g->debug = debug_new(b);
 	g->b = b;
 	g->text.arena = g->source.arena = &cx->keep;
@@ -111,7 +111,7 @@ const mp_error *mp_gf11_get_error(const mp_gf11 *routine, size_t i) { return api
 void mp_gf11_close(mp_gf11 *routine) { api_close(routine, sizeof *routine); }
 
 /* Calls on a routine that could not be opened fail. */
-static Bench *bench_of(const Call *c)
+static Workbench *bench_of(const Call *c)
 {
 	if (!c->g->b)
 		fail(&c->g->cx, MP_BAD_INPUT, "look at the messages of mp_gf11_open", "there is no routine: opening it failed");
@@ -171,7 +171,7 @@ const mp_gf11_issue *mp_gf11_get_issue(mp_gf11 *g, uint32_t i)
 static void print_body(void *arg)
 {
 	const Call *c = arg;
-	const Bench *b = bench_of(c);
+	const Workbench *b = bench_of(c);
 	Buf out = { .arena = &c->g->cx.scratch };
 	if (strcmp(c->what, "microcode") == 0)
 		microcode_print(b->m, b->r, &out);
@@ -192,7 +192,7 @@ mp_status mp_gf11_print(mp_gf11 *g, const char *what, mp_write_fn *write, void *
 static void draw_body(void *arg)
 {
 	const Call *c = arg;
-	const Bench *b = bench_of(c);
+	const Workbench *b = bench_of(c);
 	Buf out = { .arena = &c->g->cx.scratch };
 	if (strcmp(c->what, "schedule") == 0 || strcmp(c->what, "dependences") == 0)
 		schedule_svg(&c->g->cx, b->m, b->r, c->what[0] == 'd', &out);
@@ -211,7 +211,7 @@ mp_status mp_gf11_draw(mp_gf11 *g, const char *what, mp_write_fn *write, void *u
 static void run_body(void *arg)
 {
 	const Call *c = arg;
-	Bench *b = bench_of(c);
+	Workbench *b = bench_of(c);
 	for (uint64_t i = 0; (!c->count || i < c->count) && !bench_ended(b); i++)
 		bench_step(b);
 }
@@ -233,7 +233,7 @@ mp_status mp_gf11_restart(mp_gf11 *g) { return api_call(&g->cx, restart_body, &(
 static void read_body(void *arg)
 {
 	const Call *c = arg;
-	const Bench *b = bench_of(c);
+	const Workbench *b = bench_of(c);
 	Place p = place_read(&c->g->cx, b->m, b->w->p->procs, "place", c->what);
 	uint32_t first = bench_address(b, &p);
 	c->shape[0] = p.procs;
@@ -251,7 +251,7 @@ mp_status mp_gf11_read(mp_gf11 *g, const char *place, uint32_t *words, uint32_t 
 static void write_body(void *arg)
 {
 	const Call *c = arg;
-	Bench *b = bench_of(c);
+	Workbench *b = bench_of(c);
 	Place p = place_read(&c->g->cx, b->m, b->w->p->procs, "place", c->what);
 	uint32_t first = bench_address(b, &p);
 	uint64_t all = (uint64_t)p.procs * p.count;

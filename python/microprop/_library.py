@@ -104,6 +104,17 @@ mp_exported = _struct(
     ("calibration_cases", c_uint64), ("largest_difference", c_double), ("rms", c_double), ("changed", c_double),
     ("right", c_double), ("right_int8", c_double), ("bytes", c_uint64), ("bytes_int8", c_uint64))
 
+mp_gf11_options = _struct(
+    "mp_gf11_options", ("machine", c_char_p), ("processors", c_uint32), ("level", c_int), ("zero", c_int),
+    ("set", texts), ("sets", c_size_t), ("base", texts), ("bases", c_size_t), ("route", texts), ("routes", c_size_t))
+mp_gf11_info = _struct(
+    "mp_gf11_info", ("name", c_char_p), ("processors", c_uint32), ("lines", c_uint32), ("cycles", c_uint32),
+    ("operations", c_uint32), ("issues", c_uint32), ("bound", c_uint32), ("registers", c_uint32), ("spills", c_uint32),
+    ("optimal", c_int), ("cycle", c_uint64), ("ended", c_int))
+mp_gf11_issue = _struct(
+    "mp_gf11_issue", ("cycle", c_uint32), ("done", c_uint32), ("unit", c_uint32), ("recorded", c_uint32),
+    ("name", c_char_p), ("text", c_char_p), ("source", c_char_p))
+
 WriteFn = CFUNCTYPE(None, c_void_p, c_void_p, c_size_t)
 ReportFn = CFUNCTYPE(c_int, c_void_p, c_void_p, POINTER(mp_report))
 TickFn = CFUNCTYPE(c_int, c_void_p, c_void_p)
@@ -182,11 +193,21 @@ CALLS = {  # name: (result, arguments...)
     # of libmicroprop-study:
     "mp_run_figure": (c_int, _handle, c_char_p, c_uint32, WriteFn, c_void_p),
     "mp_run_study": (c_int, _handle, _handle, c_char_p, c_int, texts, WriteFn, c_void_p),
+    "mp_gf11_open": (c_int, _out, c_char_p, c_char_p, POINTER(mp_gf11_options), c_void_p),
+    "mp_gf11_get_info": (POINTER(mp_gf11_info), _handle),
+    "mp_gf11_get_issue": (POINTER(mp_gf11_issue), _handle, c_uint32),
+    "mp_gf11_print": (c_int, _handle, c_char_p, WriteFn, c_void_p),
+    "mp_gf11_draw": (c_int, _handle, c_char_p, WriteFn, c_void_p),
+    "mp_gf11_run": (c_int, _handle, c_uint64),
+    "mp_gf11_restart": (c_int, _handle),
+    "mp_gf11_read": (c_int, _handle, c_char_p, POINTER(c_uint32), POINTER(c_uint32)),
+    "mp_gf11_write": (c_int, _handle, c_char_p, POINTER(c_uint32), c_uint64),
+    "mp_gf11_debug": (c_int, _handle, c_char_p, WriteFn, c_void_p),
 }
-for _kind in ("net", "data", "run", "predictor", "table"):
+for _kind in ("net", "data", "run", "predictor", "table", "gf11"):
     CALLS[f"mp_{_kind}_close"] = (None, _handle)
     CALLS[f"mp_{_kind}_get_error"] = (POINTER(mp_error), _handle, c_size_t)
-STUDY = ("mp_run_figure", "mp_run_study")
+STUDY = ("mp_run_figure", "mp_run_study", *(name for name in CALLS if name.startswith("mp_gf11_")))
 
 
 def candidates() -> List[str]:

@@ -200,10 +200,10 @@ static void random_body(Ctx *cx, void *arg)
 	Buf text = { .arena = &cx->keep };
 	Code *code = toy_program(cx, machine, seed, 20 + (uint32_t)seed * 5);
 	operations_print(machine, code, &text);
-	const BenchSpec spec = { .m = machine, .procs = PROCS, .threads = 1, .level = seed == 3 };
+	const WorkbenchSpec spec = { .m = machine, .procs = PROCS, .threads = 1, .level = seed == 3 };
 	uint64_t sum[3];
 	for (int way = 0; way < 3; way++) {
-		Bench *b = bench_open(cx, NULL, source(cx, text.s), &spec);
+		Workbench *b = bench_open(cx, NULL, source(cx, text.s), &spec);
 		assert_non_null(b->r->code);
 		assert_true(b->r->report.checked);
 		if (way == 0) {

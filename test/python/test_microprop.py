@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 
 import microprop as mp
-from microprop import _library
+from microprop import _library, gf11
 
 SOURCE = os.environ["SOURCE_DIR"]
 LETTERS = "758a46f7bbe022e210edc0b9e808eff1"
@@ -43,7 +43,8 @@ class Layout(unittest.TestCase):
         structs = [c for n, c in vars(_library).items() if n.startswith("mp_") and isinstance(c, type)]
         self.assertGreater(len(structs), 15)
         lines = ["#include <stdio.h>", "#include <stddef.h>", "#include <microprop.h>"]
-        lines += [f"#include <microprop/{h}>" for h in ("data.h", "export.h", "predict.h", "restarts.h", "table.h")]
+        headers = ("data.h", "export.h", "gf11.h", "predict.h", "restarts.h", "table.h")
+        lines += [f"#include <microprop/{h}>" for h in headers]
         lines.append("int main(void) {")
         want, sizes = [], []
         for s in structs:
@@ -386,6 +387,46 @@ class Runs(unittest.TestCase):
             warnings.simplefilter("always")
             mp.Run(net, epochs=1).train(XOR)
         self.assertTrue(any(issubclass(w.category, mp.Note) and "sequence" in str(w.message) for w in caught))
+
+
+class Workbench(unittest.TestCase):
+    AXPY = "load s[300] -> a\nload s[100] -> x\nload s[200] -> y\nfmul a, x -> p\nfadd p, y -> z\nstore z -> s[200]\n"
+
+    def test_values_in_and_out(self):
+        r = gf11.schedule(self.AXPY, "axpy", processors=3, set=["sram:300=2", "sram:200=10"])
+        self.assertEqual((r.name, r.processors, r.cycle, r.ended, r.spills), ("axpy", 3, 0, False, 0))
+        self.assertTrue(r.optimal and r.bound == r.cycles)
+        r.write("sram:100", np.array([[1.5], [2], [3]])).run()
+        self.assertTrue(r.ended)
+        self.assertEqual(r.read("sram:200").tolist(), [[13], [14], [16]])
+        self.assertEqual(r.read("sram:200@1", "uint32").tolist(), [[0x41600000]])
+        r.restart().write("sram:100", 7).run(5)
+        self.assertEqual((r.cycle, r.read("sram:100@0", "int32").tolist()), (5, [[7]]))
+        self.assertIn("result r", r.debug("until z"))
+        self.assertTrue(r.svg().startswith("<svg") and r._repr_svg_() == r.svg())
+
+    def test_schedule_as_arrays(self):
+        r = gf11.load("dot", processors=2, level=0)
+        issues, table = r.issues(), r.timeline()
+        self.assertEqual(sorted(i.recorded for i in issues), list(range(len(issues))))
+        self.assertEqual((table >= 0).sum(), len(issues))
+        self.assertEqual(issues[table[0].max()].unit, "alu")
+        self.assertLessEqual(r.in_flight()[0].max(), 25)
+        again = gf11.schedule(r.microcode, "dot.mc", processors=2)
+        self.assertEqual((again.cycles, again.bound), (r.cycles, None))
+        words = [x.run().read("sram:b1+0..300", "uint32").tolist() for x in (r, again, gf11.schedule(
+            r.operations, processors=2))]
+        self.assertEqual(words[0], words[1])
+        self.assertEqual(words[0], words[2])
+
+    def test_errors(self):
+        with self.assertRaises(mp.InputError) as caught:
+            gf11.schedule("load s[1] -> x\nfadd x, q -> y\n", "mine.ops")
+        self.assertEqual((caught.exception.file, caught.exception.line, caught.exception.column), ("mine.ops", 2, 9))
+        r = gf11.load("dot", processors=1, level=0)
+        for wrong in (lambda: r.read("ram:1"), lambda: r.write("sram:1..4", [1.0, 2.0]), lambda: r.svg("portrait"),
+                      lambda: r.debug("stap"), lambda: gf11.load("no-such-routine")):
+            self.assertRaises(mp.InputError, wrong)
 
 
 class Tables(unittest.TestCase):

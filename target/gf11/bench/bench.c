@@ -5,7 +5,7 @@
 
 #include "gf11_bench.h"
 
-static void bases_set(Bench *b)
+static void bases_set(Workbench *b)
 {
 	static const char form[] = "write N=ADDRESS, such as 1=2000";
 	for (size_t i = 0; i < b->spec->bases; i++) {
@@ -19,10 +19,10 @@ static void bases_set(Bench *b)
 	}
 }
 
-Bench *bench_open(Ctx *cx, const char *name, const Src *src, const BenchSpec *spec)
+Workbench *bench_open(Ctx *cx, const char *name, const Src *src, const WorkbenchSpec *spec)
 {
-	Bench *b = NEW(&cx->keep, 1, Bench);
-	*b = (Bench){ .cx = cx, .m = spec->m, .spec = spec };
+	Workbench *b = NEW(&cx->keep, 1, Workbench);
+	*b = (Workbench){ .cx = cx, .m = spec->m, .spec = spec };
 	uint32_t procs = spec->procs ? spec->procs : (uint32_t)b->m->processors;
 	if (procs > b->m->processors)
 		fail(cx, MP_BAD_INPUT, "use fewer", "%s has %lld processors, not %u", b->m->name, (long long)b->m->processors,
@@ -41,7 +41,7 @@ Bench *bench_open(Ctx *cx, const char *name, const Src *src, const BenchSpec *sp
 	return b;
 }
 
-void bench_start(Bench *b)
+void bench_start(Workbench *b)
 {
 	const Processors *p = b->w->p;
 	memset(p->reg, 0, (size_t)p->blocks * p->slots * LANES * sizeof *p->reg);
@@ -62,7 +62,7 @@ void bench_start(Bench *b)
 		traced_restart(b->t, b->w->p, b->r, b->k->base);
 }
 
-bool bench_step(Bench *b)
+bool bench_step(Workbench *b)
 {
 	if (!b->t) {
 		char why[200];
@@ -73,9 +73,9 @@ bool bench_step(Bench *b)
 	return traced_step(b->t, NULL, NULL);
 }
 
-uint64_t bench_now(const Bench *b) { return b->t ? traced_now(b->t) : 0; }
+uint64_t bench_now(const Workbench *b) { return b->t ? traced_now(b->t) : 0; }
 
-bool bench_ended(const Bench *b)
+bool bench_ended(const Workbench *b)
 {
 	uint32_t flights = 0;
 	if (b->t)

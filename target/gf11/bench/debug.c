@@ -15,12 +15,12 @@ typedef struct Written { /* a register or condition: the operation that wrote it
 	uint64_t at;
 } Written;
 struct Debug {
-	Bench *b;
+	Workbench *b;
 	uint32_t proc;
 	Written *reg; /* [registers + conditions] */
 };
 
-Debug *debug_new(Bench *b)
+Debug *debug_new(Workbench *b)
 {
 	Debug *d = NEW(&b->cx->keep, 1, Debug);
 	*d = (Debug){ .b = b, .reg = NEW(&b->cx->keep, (size_t)(b->m->registers + b->m->conditions), Written) };

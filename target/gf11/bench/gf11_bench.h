@@ -59,7 +59,7 @@ const bool *assigns_given(Ctx *cx, const Machine *m, const Assign *a, size_t cou
 
 /* ---- bench.c: a routine loaded into a machine ---- */
 
-typedef struct BenchSpec {
+typedef struct WorkbenchSpec {
 	const Machine *m;
 	uint32_t procs; /* 0: all */
 	uint32_t threads;
@@ -69,8 +69,8 @@ typedef struct BenchSpec {
 	const char *const *base; /* [bases] N=ADDRESS: relocation registers */
 	const char *const *route;
 	size_t sets, bases, routes;
-} BenchSpec;
-typedef struct Bench {
+} WorkbenchSpec;
+typedef struct Workbench {
 	Ctx *cx;
 	const Machine *m;
 	const Routine *r;
@@ -79,19 +79,19 @@ typedef struct Bench {
 	TracedRun *t; /* NULL: not stepped yet */
 	Assign *set;  /* [spec->sets] */
 	bool started; /* memory was filled */
-	const BenchSpec *spec;
-} Bench;
+	const WorkbenchSpec *spec;
+} Workbench;
 /* name: of a routine or a file; src: its text instead, or NULL. spec must live as long as the bench. */
-Bench *bench_open(Ctx *cx, const char *name, const Src *src, const BenchSpec *spec);
-void bench_start(Bench *b);         /* memory filled, values set, at cycle 0 */
-bool bench_step(Bench *b);          /* one cycle; false: the routine has ended */
-uint64_t bench_now(const Bench *b); /* the cycle that comes next */
-bool bench_ended(const Bench *b);
-uint32_t bench_word(const Bench *b, int memory, uint32_t address, uint32_t proc);
-void bench_put(Bench *b, int memory, uint32_t address, uint32_t proc, uint32_t word);
-void bench_assign(Bench *b, const Assign *a);
-uint32_t bench_address(const Bench *b, const Place *p); /* of its first word; fails if it is not there */
-void bench_show(Bench *b, const Place *p, Buf *text, JsonWriter *json);
+Workbench *bench_open(Ctx *cx, const char *name, const Src *src, const WorkbenchSpec *spec);
+void bench_start(Workbench *b);         /* memory filled, values set, at cycle 0 */
+bool bench_step(Workbench *b);          /* one cycle; false: the routine has ended */
+uint64_t bench_now(const Workbench *b); /* the cycle that comes next */
+bool bench_ended(const Workbench *b);
+uint32_t bench_word(const Workbench *b, int memory, uint32_t address, uint32_t proc);
+void bench_put(Workbench *b, int memory, uint32_t address, uint32_t proc, uint32_t word);
+void bench_assign(Workbench *b, const Assign *a);
+uint32_t bench_address(const Workbench *b, const Place *p); /* of its first word; fails if it is not there */
+void bench_show(Workbench *b, const Place *p, Buf *text, JsonWriter *json);
 
 /* ---- pictures.c: a schedule and its pipeline as SVG ---- */
 
@@ -102,7 +102,7 @@ void pipeline_svg(Ctx *cx, const Machine *m, const Routine *r, Buf *out); /* a r
 /* ---- debug.c: the debugger ---- */
 
 typedef struct Debug Debug;
-Debug *debug_new(Bench *b);
+Debug *debug_new(Workbench *b);
 bool debug_command(Debug *d, const char *line, Buf *out); /* false: quit */
 
 #endif

@@ -123,7 +123,7 @@ const bool *assigns_given(Ctx *cx, const Machine *m, const Assign *a, size_t cou
 
 /* ---- values in and out ---- */
 
-uint32_t bench_address(const Bench *b, const Place *p)
+uint32_t bench_address(const Workbench *b, const Place *p)
 {
 	const uint64_t words[PLACES] = { (uint64_t)b->m->registers, (uint64_t)b->m->sram, (uint64_t)b->m->dram,
 		                             (uint64_t)b->m->conditions };
@@ -138,7 +138,7 @@ uint32_t bench_address(const Bench *b, const Place *p)
 	return (uint32_t)first;
 }
 
-uint32_t bench_word(const Bench *b, int memory, uint32_t address, uint32_t proc)
+uint32_t bench_word(const Workbench *b, int memory, uint32_t address, uint32_t proc)
 {
 	const Processors *p = b->w->p;
 	switch (memory) {
@@ -148,7 +148,7 @@ uint32_t bench_word(const Bench *b, int memory, uint32_t address, uint32_t proc)
 	}
 }
 
-void bench_put(Bench *b, int memory, uint32_t address, uint32_t proc, uint32_t word)
+void bench_put(Workbench *b, int memory, uint32_t address, uint32_t proc, uint32_t word)
 {
 	if (memory == IN_REG || memory == PLACE_COND)
 		*processors_register(b->w->p, address + (memory == IN_REG ? 0 : (uint32_t)b->m->registers), proc) = word;
@@ -156,7 +156,7 @@ void bench_put(Bench *b, int memory, uint32_t address, uint32_t proc, uint32_t w
 		host_write(b->k, proc, memory == IN_DRAM, address, &(Cell){ .u = word }, 1);
 }
 
-void bench_assign(Bench *b, const Assign *a)
+void bench_assign(Workbench *b, const Assign *a)
 {
 	const Place *p = &a->place;
 	uint32_t first = bench_address(b, p);
@@ -176,7 +176,7 @@ static void cell_print(Cell c, int as, Buf *out)
 }
 
 /* Words of a processor, eight a line, each line with the address of its first. */
-static void words_print(const Bench *b, const Place *p, uint32_t first, uint32_t proc, Buf *text)
+static void words_print(const Workbench *b, const Place *p, uint32_t first, uint32_t proc, Buf *text)
 {
 	enum { A_LINE = 8 };
 	for (uint32_t i = 0; i < p->count; i++) {
@@ -188,7 +188,7 @@ static void words_print(const Bench *b, const Place *p, uint32_t first, uint32_t
 	buf_puts(text, "\n");
 }
 
-static void words_json(const Bench *b, const Place *p, uint32_t first, uint32_t proc, JsonWriter *json)
+static void words_json(const Workbench *b, const Place *p, uint32_t first, uint32_t proc, JsonWriter *json)
 {
 	jw_start(json, "values", '[');
 	for (uint32_t i = 0; i < p->count; i++) {
@@ -207,7 +207,7 @@ static void words_json(const Bench *b, const Place *p, uint32_t first, uint32_t 
 	jw_end(json, ']');
 }
 
-static bool words_same(const Bench *b, const Place *p, uint32_t first, uint32_t one, uint32_t other)
+static bool words_same(const Workbench *b, const Place *p, uint32_t first, uint32_t one, uint32_t other)
 {
 	for (uint32_t i = 0; i < p->count; i++)
 		if (bench_word(b, p->memory, first + i, one) != bench_word(b, p->memory, first + i, other))
@@ -216,7 +216,7 @@ static bool words_same(const Bench *b, const Place *p, uint32_t first, uint32_t 
 }
 
 /* Neighbours with the same words are shown together; in text at most MOST_SHOWN of such groups. */
-void bench_show(Bench *b, const Place *p, Buf *text, JsonWriter *json)
+void bench_show(Workbench *b, const Place *p, Buf *text, JsonWriter *json)
 {
 	enum { MOST_SHOWN = 16 };
 	uint32_t first = bench_address(b, p), end = p->proc + p->procs, shown = 0;

@@ -280,7 +280,7 @@ void run_trace(CommandRun *c)
 /* ---- run ---- */
 
 /* Executes the recorded calls directly: no microcode, no cycles. */
-static void simulate(const CommandRun *c, const Bench *b, const RoutineDef *def)
+static void simulate(const CommandRun *c, const Workbench *b, const RoutineDef *def)
 {
 	Gen *g = gen_simulate(c->cx, b->w->p, b->k->base);
 	if (def)
@@ -291,7 +291,7 @@ static void simulate(const CommandRun *c, const Bench *b, const RoutineDef *def)
 }
 
 /* Only the traced run keeps registers and conditions where they can be set and seen. */
-static bool needs_registers(const CommandRun *c, const Place *show, const Bench *b)
+static bool needs_registers(const CommandRun *c, const Place *show, const Workbench *b)
 {
 	bool needed = false;
 	for (size_t i = 0; i < c->shows + c->sets; i++) {
@@ -301,7 +301,7 @@ static bool needs_registers(const CommandRun *c, const Place *show, const Bench 
 	return needed;
 }
 
-static void show_places(const CommandRun *c, Bench *b, const Place *show)
+static void show_places(const CommandRun *c, Workbench *b, const Place *show)
 {
 	if (!c->shows)
 		return;
@@ -321,18 +321,18 @@ void run_run(CommandRun *c)
 	Place *show = NEW(&c->cx->scratch, c->shows + 1, Place);
 	for (size_t i = 0; i < c->shows; i++)
 		show[i] = place_read(c->cx, c->m, c->used, "--show", c->show[i]);
-	const BenchSpec spec = { .m = c->m,
-		                     .procs = c->used,
-		                     .threads = threads_of(c),
-		                     .level = (int)c->level,
-		                     .zero = c->fill && choice_read(c->cx, "--fill", c->fill, fills, 2) == 1,
-		                     .set = c->set,
-		                     .base = c->base,
-		                     .route = c->route,
-		                     .sets = c->sets,
-		                     .bases = c->bases,
-		                     .routes = c->routes };
-	Bench *b = bench_open(c->cx, c->operand[0], NULL, &spec);
+	const WorkbenchSpec spec = { .m = c->m,
+		                         .procs = c->used,
+		                         .threads = threads_of(c),
+		                         .level = (int)c->level,
+		                         .zero = c->fill && choice_read(c->cx, "--fill", c->fill, fills, 2) == 1,
+		                         .set = c->set,
+		                         .base = c->base,
+		                         .route = c->route,
+		                         .sets = c->sets,
+		                         .bases = c->bases,
+		                         .routes = c->routes };
+	Workbench *b = bench_open(c->cx, c->operand[0], NULL, &spec);
 	const Routine *r = b->r;
 	Controller *k = b->k;
 	bool registers = needs_registers(c, show, b);
