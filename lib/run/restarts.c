@@ -79,13 +79,26 @@ bool restarts_take(Restarts *all, uint64_t *number)
 	return next < all->own;
 }
 
+void restarts_count(Restarts *all, const uint64_t *number, uint64_t count)
+{
+	uint64_t epochs = 0, solved = 0, failed = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		const mp_seed *s = &all->seed[number[i]];
+		epochs += s->epochs;
+		solved += s->solved != 0;
+		failed += s->failed != 0;
+	}
+	__atomic_fetch_add(&all->epochs, epochs, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&all->solved, solved, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&all->failed, failed, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&all->ended, count, __ATOMIC_RELEASE);
+}
+
 void restarts_end(Restarts *all, uint64_t number, const mp_seed *result)
 {
 	all->seed[number] = *result;
-	__atomic_fetch_add(&all->epochs, result->epochs, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&all->solved, result->solved != 0, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&all->failed, result->failed != 0, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&all->ended, 1, __ATOMIC_RELEASE);
+	restarts_count(all, &number, 1);
 }
 
 static mp_restarts so_far(Restarts *all)

@@ -295,6 +295,7 @@ bool restarts_ended(const mp_seed *s); /* it has a result */
 bool restarts_take(Restarts *all,
                    uint64_t *number); /* the next seed to begin, from 0; false: none, or a stop was requested */
 void restarts_end(Restarts *all, uint64_t number, const mp_seed *result);
+void restarts_count(Restarts *all, const uint64_t *number, uint64_t count); /* the same, of results that are stored */
 void restarts_report(Restarts *all);              /* calls fn if that is due, on the caller's thread */
 void restarts_sum(Restarts *all, uint64_t cases); /* run->restarts, from all results */
 void run_restart(Run *r, uint64_t seed);          /* resets the run to the start of this seed */

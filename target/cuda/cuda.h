@@ -161,11 +161,12 @@ typedef struct Cuda {
 	JobResult last;              /* and what it left */
 } Cuda;
 
-void lower_weights(Cuda *c);                /* tables of weights, for the layout that target cpu has now */
-void lower_data(Cuda *c, DeviceBound *b);   /* for the data that target cpu has bound */
-void lower_watched(Cuda *c, Span units);    /* columns of Cuda.watched */
-void weights_upload(Cuda *c);               /* if the host has newer ones */
-void weights_download(Cuda *c);             /* if the device has */
+void lower_weights(Cuda *c);              /* tables of weights, for the layout that target cpu has now */
+void lower_data(Cuda *c, DeviceBound *b); /* for the data that target cpu has bound */
+void lower_watched(Cuda *c, Span units);  /* columns of Cuda.watched */
+void weights_upload(Cuda *c);             /* if the host has newer ones */
+void weights_put(Cuda *c, float *w, float *copies, float *const state[MAX_STATE]); /* those of the host, to there */
+void weights_download(Cuda *c);                                                    /* if the device has */
 void pending_get(const Cuda *c, double *v); /* the sum that waits on the device, in canonical order */
 const void *layout_of(const Program *cpu);
 bool is_half(const Program *cpu); /* bf16 */
@@ -189,9 +190,23 @@ typedef struct Work {
 	float *out; /* test: [cases][watched] on the host, or NULL */
 	uint64_t out_cases;
 	Tally *tally;
-	uint32_t epochs; /* length of tally */
+	uint32_t epochs;         /* length of tally */
+	const struct Solo *solo; /* NULL, or networks with weights of their own, one for each team: solo.c */
 } Work;
-uint64_t work_run(Cuda *c, const Work *w); /* returns updates done */
+/* Networks that a job trains side by side. */
+typedef struct Solo {
+	uint32_t networks;
+	float *w, *copies, *state[MAX_STATE]; /* of the device: [networks][solo_floats], [networks][solo_copies] */
+	float *row_error;                     /* [networks][row_capacity] */
+	uint8_t *verdict;
+	Tally *leaf_tally;
+	const bool *idle;      /* [networks] they are not trained */
+	const uint32_t *cases; /* NULL, or [networks][cases of the job]: examples in their order */
+	JobResult *result;     /* [networks] */
+	Tally *tally;          /* [networks][SOLO_EPOCHS] */
+} Solo;
+#define NO_KERNEL UINT64_MAX
+uint64_t work_run(Cuda *c, const Work *w); /* returns updates done; NO_KERNEL: solo, and there is no kernel for it */
 void device_rows_take(Cuda *c);
 void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks, uint32_t *teams,
                   uint32_t *team_blocks);
@@ -202,6 +217,7 @@ Cuda *cuda_of(Program *p);
 extern const RankHooks cuda_ranks;
 extern const GuardHooks cuda_guard;      /* guard.c */
 extern const RestartHooks cuda_restarts; /* restarts.c */
+bool solo_run(Cuda *c, Restarts *all);   /* solo.c: false: not supported here, nothing was done */
 
 /* ---- predict.c ---- */
 

@@ -13,7 +13,7 @@ enum { MOST_LEAVES = 512 }; /* of a test: their tallies are joined by instructio
 
 /* What a kernel was made for. */
 typedef struct Made {
-	uint32_t mode, teams, team_blocks, kinds, leaves[2], leaf_rows, batch_rows;
+	uint32_t mode, teams, team_blocks, kinds, leaves[2], leaf_rows, batch_rows, solo;
 	uint32_t general; /* no other kernel can do it: some units are watched, leaves have several chunks */
 } Made;
 typedef struct Generated Generated;
@@ -23,6 +23,7 @@ struct Generated {
 	GpuKernel kernel;
 	uint64_t exchange;
 	bool tiled;        /* all blocks are one team */
+	bool refused;      /* there is no kernel */
 	XXH64_hash_t hash; /* of the text */
 };
 
@@ -37,7 +38,7 @@ static bool leaf_divided(const Schedule *s)
 
 static Made made_for(const Cuda *c, const Work *w)
 {
-	Made m = { .mode = w->mode, .teams = c->teams, .team_blocks = c->team_blocks };
+	Made m = { .mode = w->mode, .teams = c->teams, .team_blocks = c->team_blocks, .solo = w->solo != NULL };
 
 	m.batch_rows = (uint32_t)min_u64(min_u64(w->batch, w->examples) * c->now->longest, UINT32_MAX / 2);
 	uint64_t count[2] = { min_u64(w->batch, w->examples), w->examples % w->batch };
@@ -125,11 +126,15 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		.threads = c->gpu->emit_threads,
 		.shared = c->gpu->emit_shared,
 		.copies = (uint32_t)c->copy_floats,
+		.solo = g->made.solo,
 	};
 	bool fits = g->made.leaves[0] <= (test ? MOST_LEAVES : j->sums) && g->made.leaf_rows <= j->row_capacity;
 
 	if (!g->made.general && fits)
 		why = kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange);
+	g->refused = why && s.solo;
+	if (g->refused)
+		return;
 	if (why && !g->made.general && g->made.mode == JOB_UPDATE && !j->needs_norm &&
 	    g->made.batch_rows <= (uint64_t)c->row_teams * j->row_capacity) { /* all blocks are one team */
 		EmitSource tiled = s;
@@ -166,6 +171,8 @@ const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j)
 	const Generated *g = find(c, j, &m);
 	uint64_t bytes = g->exchange * m.teams;
 
+	if (g->refused)
+		return NULL;
 	if (bytes > c->exchange_cap) {
 		c->exchange_cap = bytes;
 		c->job.exchange = device_alloc(&c->calls, bytes);

@@ -13,6 +13,7 @@ enum {
 	EMULATED_THREADS = 128,
 	EMULATED_ROWS = 512,
 	EMULATED_SUMS = 64,
+	EMULATED_IDLE = 1 << 28, /* instructions without a store: restarts of tiny networks have few */
 	EMULATED_WORK = 64,
 	EMULATED_SHARED = 227 * 1024
 };
@@ -62,7 +63,8 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 		m->memory = (uint64_t)1 << 30;
 		m->emit_threads = EMULATED_THREADS;
 		m->emit_shared = EMULATED_SHARED;
-		m->emulator = emulator_new(cx, &(EmulatorOptions){ .seed = m->seed, .races = m->seed & 1 });
+		m->emulator =
+			emulator_new(cx, &(EmulatorOptions){ .seed = m->seed, .races = m->seed & 1, .idle = EMULATED_IDLE });
 	} else {
 		m->driver = driver_open(m);
 		m->least_work = LEAST_WORK;

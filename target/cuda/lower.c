@@ -155,7 +155,7 @@ void lower_weights(Cuda *c)
 }
 
 /* Transposed forms of all weights. */
-static void upload_copies(Cuda *c)
+static void upload_copies(Cuda *c, float *to)
 {
 	const Layout *l = c->cpu->layout;
 
@@ -168,20 +168,24 @@ static void upload_copies(Cuda *c)
 		for (uint32_t r = 0; r < rows; r++)
 			for (uint32_t n = 0; n < cols; n++)
 				v[(size_t)n * copy_row + r] = c->cpu->w[p->at + (size_t)r * p->row + n];
-		gpu_upload(c->gpu, c->job.copies + c->copy[i], v, (uint64_t)copy_row * cols * sizeof *v);
+		gpu_upload(c->gpu, to + c->copy[i], v, (uint64_t)copy_row * cols * sizeof *v);
 	}
+}
+
+void weights_put(Cuda *c, float *w, float *copies, float *const state[MAX_STATE])
+{
+	uint64_t bytes = c->floats * sizeof(float);
+
+	gpu_upload(c->gpu, w, c->cpu->w, bytes);
+	for (int k = 0; k < c->rule->states; k++)
+		gpu_upload(c->gpu, state[k], c->cpu->state[k], bytes);
+	upload_copies(c, copies);
 }
 
 void weights_upload(Cuda *c)
 {
-	uint64_t bytes = c->floats * sizeof(float);
-
-	if (!c->host_newer)
-		return;
-	gpu_upload(c->gpu, c->job.w, c->cpu->w, bytes);
-	for (int k = 0; k < c->rule->states; k++)
-		gpu_upload(c->gpu, c->job.state[k], c->cpu->state[k], bytes);
-	upload_copies(c);
+	if (c->host_newer)
+		weights_put(c, c->job.w, c->job.copies, c->job.state);
 	c->host_newer = false;
 }
 

@@ -2,7 +2,8 @@
 /* Restarts on the GPU. In: a program with data bound, seeds. Out: the result that a run with each seed would have.
  *
  * A tiny network has a thread for each seed (emit/lanes.c): the GPU makes the initial weights and trains; the host
- * computes fingerprints. What the GPU does not cover, target cpu trains in lanes of its vectors. */
+ * computes fingerprints. Others have a multiprocessor for each seed (solo.c). What the GPU does not cover, target cpu
+ * trains in lanes of its vectors. */
 #include <math.h>
 #include <string.h>
 
@@ -182,17 +183,18 @@ static void seed_result(LaneRun *r, uint32_t i)
 	if (!result.failed)
 		floats_fingerprint(w, links, result.fingerprint);
 	result.seed = r->all->first + r->number[i];
-	restarts_end(r->all, r->number[i], &result);
+	r->all->seed[r->number[i]] = result;
 }
 
 static void results_share(void *arg, uint32_t thread)
 {
 	LaneRun *r = arg;
 	uint32_t threads = r->c->cpu->pool ? pool_threads(r->c->cpu->pool) : 1;
-	uint64_t count = r->job.count;
+	uint64_t count = r->job.count, first = count * thread / threads, end = count * (thread + 1) / threads;
 
-	for (uint64_t i = count * thread / threads; i < count * (thread + 1) / threads; i++)
+	for (uint64_t i = first; i < end; i++)
 		seed_result(r, (uint32_t)i);
+	restarts_count(r->all, r->number + first, end - first);
 }
 
 static bool lanes_launch(LaneRun *r, const GpuKernel *k, uint64_t most)
@@ -233,9 +235,9 @@ static uint64_t launch_seeds(const LaneRun *r)
 static bool lanes_run(Cuda *c, Restarts *all)
 {
 	LaneRun *r = NEW(&c->cx->scratch, 1, LaneRun);
-	DeviceMemory memory = { .gpu = c->gpu, .arena = { .cx = c->cx } };
+	DeviceMemory *memory = &c->calls; /* freed with the program: freeing takes longer than training */
 	Buf text = { .arena = &c->cx->scratch };
-	GpuKernel kernel = { 0 };
+	GpuKernel *kernel = NEW(&c->cx->keep, 1, GpuKernel);
 
 	r->c = c;
 	r->all = all;
@@ -245,22 +247,21 @@ static bool lanes_run(Cuda *c, Restarts *all)
 	uint64_t most = launch_seeds(r), data = r->s.cases * sizeof(float);
 	lanes_text(&r->s, &c->cx->scratch, &text);
 	text_dump(c, &text, NULL);
-	kernel.threads = r->s.threads;
-	gpu_load(&memory, text.s, text.len, &kernel);
-	r->job.w = device_alloc(&memory, most * r->pitch * sizeof *r->w);
-	r->job.result = device_alloc(&memory, most * sizeof *r->result);
-	r->job.next = device_alloc(&memory, sizeof *r->job.next);
-	r->job.range = device_put(&memory, ranges_make(r), 2 * (uint64_t)r->pitch * sizeof(double));
-	r->job.x = device_put(&memory, r->s.x, data * c->net->inputs);
-	r->job.y = device_put(&memory, r->s.y, data * c->net->outputs);
-	r->job.top = device_put(&memory, r->s.top, r->s.cases * sizeof *r->s.top);
-	r->w = gpu_host_memory(&memory, most * r->pitch * sizeof *r->w);
-	r->result = gpu_host_memory(&memory, most * sizeof *r->result);
+	kernel->threads = r->s.threads;
+	gpu_load(memory, text.s, text.len, kernel);
+	r->job.w = device_alloc(memory, most * r->pitch * sizeof *r->w);
+	r->job.result = device_alloc(memory, most * sizeof *r->result);
+	r->job.next = device_alloc(memory, sizeof *r->job.next);
+	r->job.range = device_put(memory, ranges_make(r), 2 * (uint64_t)r->pitch * sizeof(double));
+	r->job.x = device_put(memory, r->s.x, data * c->net->inputs);
+	r->job.y = device_put(memory, r->s.y, data * c->net->outputs);
+	r->job.top = device_put(memory, r->s.top, r->s.cases * sizeof *r->s.top);
+	r->w = gpu_host_memory(memory, most * r->pitch * sizeof *r->w);
+	r->result = gpu_host_memory(memory, most * sizeof *r->result);
 	r->number = NEW(&c->cx->scratch, most + 1, uint64_t);
 	all->began = all->reported = clock_seconds(); /* the kernel is ready */
-	while (lanes_launch(r, &kernel, most))
+	while (lanes_launch(r, kernel, most))
 		;
-	device_free(&memory);
 	return true;
 }
 
@@ -268,7 +269,7 @@ static bool cuda_run_restarts(Ctx *cx, Program *p, Restarts *all)
 {
 	Cuda *c = cuda_of(p);
 
-	if (lanes_fit(c, all) && lanes_run(c, all))
+	if ((lanes_fit(c, all) && lanes_run(c, all)) || solo_run(c, all))
 		return true;
 	return target_cpu.restarts->run(cx, c->cpu, all);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cuda.h"
+#include "emit.h"
 
 enum {
 	SEQUENCES = 4,
@@ -236,7 +237,10 @@ static void update_make(Cuda *c, const Work *w, uint64_t at, uint64_t count, uin
 }
 
 /* Are all epochs alike? */
-static bool work_repeats(const Work *w) { return !w->example && !w->done && w->same && w->mode == JOB_UPDATE; }
+static bool work_repeats(const Work *w)
+{
+	return !w->example && !w->done && w->same && w->mode == JOB_UPDATE && !(w->solo && w->solo->cases);
+}
 
 /* Returns how many updates there are in all; if they repeat from epoch to epoch, the schedule has those of one. */
 static uint64_t schedule_make(Cuda *c, const Work *w)
@@ -299,15 +303,17 @@ static void parts_take(Cuda *c, const Work *w, CallPart part[PARTS])
 	Schedule *s = &c->schedule;
 	uint64_t params, n = 0;
 	const double *param = params_of(c, w, &params);
+	const Solo *o = w->solo;
+	uint64_t networks = o ? o->networks : 1, cases = o && o->cases ? networks : 1;
 	const CallPart all[PARTS] = {
-		[PART_RESULT] = { NULL, sizeof(JobResult), 0 },
-		[PART_TALLY] = { w->tally, w->epochs * sizeof *w->tally, 0 },
+		[PART_RESULT] = { o ? o->result : NULL, networks * sizeof(JobResult), 0 },
+		[PART_TALLY] = { o ? o->tally : w->tally, (o ? networks * SOLO_EPOCHS : w->epochs) * sizeof *w->tally, 0 },
 		[PART_BARRIER] = { NULL, (1 + 2 * (uint64_t)c->teams) * sizeof(uint32_t), 0 },
 		[PART_UPDATE] = { s->update, s->updates * sizeof *s->update, 0 },
 		[PART_LEAF] = { s->leaf, s->leaves * sizeof *s->leaf, 0 },
 		[PART_CHUNK] = { s->chunk, s->chunks * sizeof *s->chunk, 0 },
 		[PART_SLICE] = { s->slice, s->slices * sizeof *s->slice, 0 },
-		[PART_CASES] = { s->cases, s->case_count * sizeof *s->cases, 0 },
+		[PART_CASES] = { o && o->cases ? o->cases : s->cases, cases * s->case_count * sizeof *s->cases, 0 },
 		[PART_STEP_AT] = { s->step_at, s->step_ats * sizeof *s->step_at, 0 },
 		[PART_STEP_ROW] = { s->step_row, s->step_rows * sizeof *s->step_row, 0 },
 		[PART_PARAM] = { param, params * P_COUNT * sizeof *param, 0 },
@@ -380,6 +386,18 @@ static void job_fill(Cuda *c, const Work *w, Job *j, uint64_t updates)
 	j->leaf_tally = c->device_tally;
 }
 
+/* Arrays of networks that are trained side by side. */
+static void solo_fill(const Solo *s, Job *j, uint64_t cases)
+{
+	j->w = s->w;
+	j->copies = s->copies;
+	memcpy(j->state, s->state, sizeof s->state);
+	j->row_error = s->row_error;
+	j->verdict = s->verdict;
+	j->leaf_tally = s->leaf_tally;
+	j->network_cases = s->cases ? cases * sizeof(uint32_t) : 0;
+}
+
 uint64_t work_run(Cuda *c, const Work *w)
 {
 	Job j;
@@ -389,15 +407,26 @@ uint64_t work_run(Cuda *c, const Work *w)
 	uint32_t all = max_u32(1, leaf_count(count)), leaves = w->leaf_end ? w->leaf_end - w->leaf_first : all;
 
 	shape_choose(c, count / all * c->now->longest, leaves, c->gpu->blocks, &c->teams, &c->team_blocks);
-	assert(c->teams <= c->row_teams);
+	if (w->solo) {
+		c->teams = w->solo->networks;
+		c->team_blocks = 1;
+	}
+	assert(c->teams <= c->row_teams || w->solo);
 	uint64_t updates = schedule_make(c, w);
 	if (w->mode != JOB_TEST)
 		sums_take(c, leaves);
-	weights_upload(c);
+	if (!w->solo)
+		weights_upload(c);
 	j = c->job;
 	out_take(c, w, &j);
 	job_fill(c, w, &j, updates);
 	const GpuKernel *kernel = generated_kernel(c, w, &j);
+	if (!kernel) {
+		arena_free(&c->temp);
+		return NO_KERNEL;
+	}
+	if (w->solo)
+		solo_fill(w->solo, &j, c->schedule.case_count);
 	parts_take(c, w, part);
 	j.result = part_of(c, &part[PART_RESULT]);
 	j.tally = part_of(c, &part[PART_TALLY]);
@@ -415,10 +444,12 @@ uint64_t work_run(Cuda *c, const Work *w)
 	uint64_t bytes = part[PART_TALLY].at + part[PART_TALLY].bytes;
 	gpu_download(c->gpu, c->schedule.bytes, c->schedule.device, bytes);
 	memcpy(&result, c->schedule.bytes, sizeof result);
-	memcpy(w->tally, c->schedule.bytes + part[PART_TALLY].at, part[PART_TALLY].bytes);
+	memcpy(w->solo ? w->solo->tally : w->tally, c->schedule.bytes + part[PART_TALLY].at, part[PART_TALLY].bytes);
+	if (w->solo)
+		memcpy(w->solo->result, c->schedule.bytes, part[PART_RESULT].bytes);
 	if (w->out)
 		gpu_download(c->gpu, w->out, j.out, w->out_cases * j.watched_count * sizeof *w->out);
-	c->infinite |= result.infinite != 0;
+	c->infinite |= result.infinite != 0 && !w->solo;
 	c->last = result;
 	arena_free(&c->temp);
 	return result.done;

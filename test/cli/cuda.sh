@@ -16,11 +16,12 @@ $MICROPROP train encoder-8-3-8.topo --resume rest.safetensors --epochs 30 --targ
 $MICROPROP train letters.topo --target cuda --precision bf16
 $MICROPROP show encoder-8-3-8.topo --stage program --target cuda | head -4
 
-# Many seeds: a thread of the GPU for each; what it does not cover, target cpu trains.
-cp $SOURCE_DIR/examples/xor.topo $SOURCE_DIR/examples/encoder-10-5-10.topo .
+# Many seeds: a thread of the GPU for each, or a multiprocessor; what it does not cover, target cpu trains.
+cp $SOURCE_DIR/examples/xor.topo $SOURCE_DIR/examples/encoder-10-5-10.topo $SOURCE_DIR/examples/past-tense.topo .
 seeds() { sed -E 's/.*"results": //'; }
 for args in "xor.topo --epochs 150 --restarts 40" "encoder-10-5-10.topo --epochs 12 --restarts 9 --rule rprop" "encoder-8-3-8.topo --epochs 20 --restarts 7 --rate 1e6" \
-	"encoder-8-3-8.topo --epochs 15 --restarts 5 --error cross-entropy --until right:0.5" "encoder-8-3-8.topo --epochs 3 --restarts 3 --batch 3"; do
+	"encoder-8-3-8.topo --epochs 15 --restarts 5 --error cross-entropy --until right:0.5" "encoder-8-3-8.topo --epochs 10 --restarts 9 --batch 3" \
+	"past-tense.topo --epochs 2 --restarts 5 --batch all" "letters.topo --epochs 1 --restarts 1 --batch 512 --no-shuffle" "encoder-8-3-8.topo --epochs 2 --restarts 3 --batch 3 --rule adam"; do
 	$MICROPROP train $args --json | seeds >cpu.json
 	$MICROPROP train $args --json --target cuda | seeds >cuda.json
 	cmp cpu.json cuda.json && grep -o '"seed"' cuda.json | wc -l

@@ -223,7 +223,7 @@ void cases_stage(Kernel *k)
 		if (!k->s->test)
 			by_input(k);
 	}
-	if (k->chunks == 1)
+	if (k->chunks == 1 && !k->inliners)
 		targets_stage(k);
 	barrier_block(k->e);
 }

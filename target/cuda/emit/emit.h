@@ -120,7 +120,13 @@ typedef struct EmitSource {
 	uint32_t threads, shared;         /* of a block; shared: bytes */
 	uint32_t copies;                  /* floats of Job.copies */
 	bool test;                        /* no gradient, no update */
+	bool solo;                        /* every team is one block and has a network of its own */
 } EmitSource;
+/* Networks of their own: tallies of so many epochs each; weights and their copies follow each other so many floats
+ * apart. */
+enum { SOLO_EPOCHS = 64 };
+uint64_t solo_floats(const Job *j);
+uint64_t solo_copies(uint64_t copies);
 
 /* Is the sum of all leaves stored before the rule is applied, if it is? */
 static inline bool needs_pending(const EmitSource *s)
@@ -148,6 +154,7 @@ typedef struct GradientCut {
 	uint32_t high;                      /* rows that a thread has */
 	uint32_t first, threads, rounds;    /* first: thread that its tasks begin with */
 	uint32_t at_a, at_b;                /* operands in shared memory */
+	bool inlined; /* each chunk of rows is added while it is there: nothing is exchanged or staged */
 } GradientCut;
 enum { MOST_GRADIENTS = 32 };
 
@@ -183,10 +190,13 @@ typedef struct Kernel {
 	Tile *tile;                      /* [steps] tiled: of wide products and of gradients */
 	GradientCut cut[MOST_GRADIENTS]; /* of the steps of the gradient, in order */
 	bool local;                      /* a team is one block: the gradient reads its rows */
-	uint32_t workers;                /* threads that compute gradients and updates; the others form tallies */
-	uint32_t piece;                  /* rows that are staged at a time, a multiple of ROWS_TURN */
-	uint32_t rounds;                 /* of all gradients */
-	uint32_t row_bytes, quad_bytes;  /* of operands, from one row or quad to the next */
+	bool overlaid;     /* operands of a gradient, one after the other, are staged over weights, lists and targets */
+	uint32_t workers;  /* threads that compute gradients and updates; the others form tallies */
+	uint32_t inliners; /* threads that add inlined gradients while others give verdicts */
+	struct Part *part; /* [gradients] of inlined ones */
+	uint32_t piece;    /* rows that are staged at a time, a multiple of ROWS_TURN */
+	uint32_t rounds;   /* of all gradients */
+	uint32_t row_bytes, quad_bytes; /* of operands that are staged, from one row or quad to the next */
 	/* bytes in shared memory */
 	uint32_t at_outputs, at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity,
 		at_targets, at_codes, at_elements, at_own, at_rows, at_staged, at_mask, bytes;
@@ -278,7 +288,7 @@ void rows_exchange(Kernel *k);                            /* what the gradient n
 void errors_emit(Kernel *k, const DeviceStep *s);
 void softmax_emit(Kernel *k, const DeviceStep *s);
 void softmax_deltas_emit(Kernel *k, const DeviceStep *s);
-void scores_emit(Kernel *k, bool codes);
+void scores_emit(Kernel *k, bool codes, uint32_t first, uint32_t threads); /* by these threads */
 
 /* ---- tally.c ---------------------------------------------------------------------------------------- */
 
@@ -291,7 +301,11 @@ Reg softmax_far(Kernel *k, const DeviceStep *s, Reg row, Reg y); /* the error of
 
 /* ---- gradient.c --------------------------------------------------------------------------------- */
 
-void gradient_cut(Kernel *k); /* fills k->cut; part of the plan */
+void gradient_inline(Kernel *k); /* which gradients are inlined; part of the plan, */
+void gradient_cut(Kernel *k);    /* as this is, which fills k->cut */
+void inlined_begin(Kernel *k);
+void inlined_rows(Kernel *k); /* of a chunk; by threads below k->inliners */
+void inlined_pads(Kernel *k);
 void gradient_emit(Kernel *k);
 
 /* ---- update.c: the rule -------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
  * are there already. Rows past the last are 0 and lists end with a row of -0: adding these changes nothing.
  * Inputs are taken by rank: those that most cases have come first, so that adjacent threads have lists of a length. */
 #include <assert.h>
+#include <string.h>
 
 #include "emit.h"
 
@@ -75,10 +76,17 @@ static void threads_divide(Kernel *k)
 
 	for (uint32_t i = 0; i < steps; i++)
 		lists += g[i].kind == STEP_GRADIENT_INDEX;
-	uint32_t most = lists ? warps / 2 : warps;
+	uint32_t most = lists && !k->overlaid ? warps / 2 : warps;
 	for (uint32_t i = 0; i < steps; i++) {
 		GradientCut *c = &k->cut[i];
-		c->high = g[i].kind == STEP_GRADIENT ? high_choose(c, most) : 1;
+		c->high = g[i].kind == STEP_GRADIENT ? high_choose(c, c->inlined ? warps / 2 : most) : 1;
+		if (c->inlined) { /* side by side; others give verdicts */
+			c->first = k->inliners;
+			c->threads = (uint32_t)round_up(tasks_of(c), 32);
+			c->rounds = 1;
+			k->inliners += c->threads;
+			continue;
+		}
 		c->first = used * 32;
 		if (g[i].kind == STEP_GRADIENT)
 			used += (uint32_t)ceil_div(tasks_of(c), 32);
@@ -87,7 +95,9 @@ static void threads_divide(Kernel *k)
 	for (uint32_t i = 0; i < steps; i++) {
 		GradientCut *c = &k->cut[i];
 		bool list = g[i].kind == STEP_GRADIENT_INDEX;
-		if (used > most) {
+		if (c->inlined)
+			continue;
+		if (used > most || k->overlaid) {
 			c->first = 0;
 			c->threads = k->workers;
 		} else {
@@ -106,9 +116,12 @@ static void plan_staging(Kernel *k)
 	uint32_t steps = s->list->steps - s->list->gradient, quads = 0, all = (uint32_t)round_up(s->leaf_rows, ROWS_TURN);
 	const DeviceStep *g = s->step + s->list->gradient;
 
-	for (uint32_t i = 0; i < steps; i++)
-		quads += a_quads(&g[i], &k->cut[i]) + k->cut[i].quads;
-	assert(quads);
+	for (uint32_t i = 0; i < steps; i++) {
+		uint32_t own = k->cut[i].inlined ? 0 : a_quads(&g[i], &k->cut[i]) + k->cut[i].quads;
+		quads = k->overlaid ? max_u32(quads, own) : quads + own;
+	}
+	if (!quads)
+		return;
 	uint32_t fits = (s->shared - min_u32(s->shared, k->at_staged + AHEAD * 16)) / (quads * 16);
 	fits = fits > 1 ? (fits - 1) / ROWS_TURN * ROWS_TURN : 0;
 	if (fits < all && (s->job->data.from || fits < 2 * ROWS_TURN)) {
@@ -119,11 +132,29 @@ static void plan_staging(Kernel *k)
 	k->quad_bytes = (k->piece + 1) * 16;
 	uint32_t at = k->at_staged;
 	for (uint32_t i = 0; i < steps; i++) {
+		if (k->cut[i].inlined)
+			continue;
+		if (k->overlaid)
+			at = k->at_staged;
 		k->cut[i].at_a = at;
 		k->cut[i].at_b = at += a_quads(&g[i], &k->cut[i]) * k->quad_bytes;
 		at += k->cut[i].quads * k->quad_bytes;
+		k->bytes = max_u32(k->bytes, at + AHEAD * 16);
 	}
-	k->bytes = max_u32(k->bytes, at + AHEAD * 16);
+}
+
+/* Dense ones that few threads are enough for, where rows come in chunks. */
+void gradient_inline(Kernel *k)
+{
+	const EmitSource *s = k->s;
+	uint32_t threads = 0;
+
+	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++) {
+		const DeviceStep *g = &s->step[s->list->gradient + i];
+		uint32_t tasks = (uint32_t)(ceil_div(g->depth, MOST_HIGH) * ceil_div(g->cols, 4));
+		k->cut[i].inlined = k->overlaid && g->kind == STEP_GRADIENT && threads + tasks <= k->workers / 4;
+		threads += k->cut[i].inlined ? tasks : 0;
+	}
 }
 
 void gradient_cut(Kernel *k)
@@ -131,16 +162,20 @@ void gradient_cut(Kernel *k)
 	const EmitSource *s = k->s;
 	uint32_t steps = s->list->steps - s->list->gradient;
 
-	for (uint32_t i = 0; i < steps; i++)
+	for (uint32_t i = 0; i < steps; i++) {
+		bool inlined = k->cut[i].inlined;
 		cut_choose(k, &s->step[s->list->gradient + i], &k->cut[i]);
+		k->cut[i].inlined = inlined;
+	}
+	k->inliners = 0;
 	threads_divide(k);
 	k->piece = (uint32_t)round_up(s->leaf_rows, ROWS_TURN);
 	k->csc_pad = k->local ? k->row_space - 1 : k->piece;
 	k->row_bytes = k->local ? k->row : 16;
 	k->quad_bytes = 16;
-	if (k->local)
+	if (k->local || k->inliners)
 		k->bytes += ROWS_TURN * k->row;
-	else
+	if (!k->local)
 		plan_staging(k);
 	if (s->job->data.from)
 		k->bytes = max_u32(k->bytes, k->at_mask + s->job->data.inputs * ((uint32_t)ceil_div(s->leaf_rows, 32) | 1) * 4);
@@ -192,12 +227,13 @@ static Range range_of(Kernel *k, const GradientCut *c)
 	return (Range){ down, mul(e, down, c->rows), mul(e, across, c->quads), less(e, down, imm(c->down)) };
 }
 
-static void piece_stage(Kernel *k, Reg row0, Reg rows)
+/* Operands of gradients first .. end - 1. */
+static void piece_stage(Kernel *k, uint32_t begin, uint32_t end_step, Reg row0, Reg rows)
 {
 	const EmitSource *s = k->s;
 	Emit *e = k->e;
 
-	for (uint32_t i = s->list->gradient; i < s->list->steps; i++) {
+	for (uint32_t i = s->list->gradient + begin; i < s->list->gradient + end_step; i++) {
 		const DeviceStep *g = &s->step[i];
 		const GradientCut *c = &k->cut[i - s->list->gradient];
 		Range r = range_of(k, c);
@@ -240,7 +276,8 @@ typedef struct Part {
 	Reg i, q, is_mine;
 	Reg input; /* index lists */
 	Reg sum[MOST_HIGH][4];
-	Reg a, b; /* addresses in row 0 of the piece */
+	Reg a, b;                       /* addresses in row 0 of the piece */
+	uint32_t row_bytes, quad_bytes; /* of operands */
 } Part;
 
 static void and_also(Emit *e, Part *p, Reg what) { p->is_mine = op2(e, REG_P, "and.pred", p->is_mine, what); }
@@ -284,7 +321,9 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 	for (uint32_t h = 0; h < c->high; h++)
 		for (uint32_t n = 0; n < 4; n++)
 			p->sum[h][n] = op1(e, REG_F, "mov.f32", imm_f(0));
-	if (k->local) {
+	p->row_bytes = k->local || c->inlined ? k->row : k->row_bytes;
+	p->quad_bytes = k->local || c->inlined ? 16 : k->quad_bytes;
+	if (k->local || c->inlined) {
 		p->b = add(e, mad(e, p->q, 16, k->memory), imm(k->at_rows + column_at(k, b, s->c_col)));
 		p->a = s->kind == STEP_GRADIENT
 		           ? add(e, mad(e, p->i, 4, k->memory), imm(k->at_rows + column_at(k, s->a, s->a_col)))
@@ -315,14 +354,14 @@ static RowPair pair_new(Emit *e)
 	return p;
 }
 
-static void pair_load(Kernel *k, const GradientCut *c, Reg a, Reg b, uint32_t m, const RowPair *p)
+static void pair_load(Kernel *k, const GradientCut *c, const Part *part, Reg a, Reg b, uint32_t m, const RowPair *p)
 {
 	Emit *e = k->e;
-	uint32_t offset = m * k->row_bytes;
+	uint32_t offset = m * part->row_bytes;
 
 	load_quad_to(e, "shared", p->b, b, offset);
 	for (uint32_t h = 0; h < c->high && c->high >= 4; h += 4)
-		load_quad_to(e, "shared", p->a + h, a, offset + h / 4 * k->quad_bytes);
+		load_quad_to(e, "shared", p->a + h, a, offset + h / 4 * part->quad_bytes);
 	for (uint32_t h = 0; h < c->high && c->high < 4; h++)
 		ins(e, "ld.shared.f32 $, [$+#]", p->a[h], a, offset + 4 * h);
 }
@@ -348,16 +387,16 @@ static void dense_rows(Kernel *k, const GradientCut *c, const Part *p, Reg rows)
 	for (uint32_t m = 0; m < 2 * ahead; m++)
 		pair[m / ahead][m % ahead] = pair_new(e);
 	for (uint32_t m = 0; m < ahead; m++)
-		pair_load(k, c, a, b, m, &pair[0][m]);
+		pair_load(k, c, p, a, b, m, &pair[0][m]);
 	Loop l = loop_begin(e, imm(0), rows, ROWS_TURN);
 	for (uint32_t part = 0; part < parts; part++) {
 		for (uint32_t m = 0; m < ahead; m++)
-			pair_load(k, c, a, b, (part + 1) * ahead + m, &pair[(part + 1) % 2][m]);
+			pair_load(k, c, p, a, b, (part + 1) * ahead + m, &pair[(part + 1) % 2][m]);
 		for (uint32_t m = 0; m < ahead; m++)
 			pair_add(e, c, &pair[part % 2][m], p);
 	}
-	ins(e, "add.u32 $, $, #", a, a, ROWS_TURN * k->row_bytes);
-	ins(e, "add.u32 $, $, #", b, b, ROWS_TURN * k->row_bytes);
+	ins(e, "add.u32 $, $, #", a, a, ROWS_TURN * p->row_bytes);
+	ins(e, "add.u32 $, $, #", b, b, ROWS_TURN * p->row_bytes);
 	loop_end(e, &l);
 }
 
@@ -437,13 +476,21 @@ static void list_rows(Kernel *k, const Part *p)
 static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const Part *p)
 {
 	Emit *e = k->e;
+	const DevicePanel *panel = &k->s->panel[s->panel];
 	uint32_t end = if_begin(e, p->is_mine);
+	bool quads = k->numbers && panel->row == s->sum_row && panel->row % 4 == 0 && panel->at % 4 == 0;
 
-	for (uint32_t h = 0; h < c->high; h++) {
+	if (quads) {
+		RuleQuads *q = NEW(&k->s->cx->scratch, 1, RuleQuads);
+		*q = (RuleQuads){ .row = p->i, .quad = p->q, .rows = c->high };
+		memcpy(q->g, p->sum, c->high * sizeof *q->g);
+		rule_quads(k, k->numbers, panel, s->depth + s->bias, q);
+	}
+	for (uint32_t h = 0; h < c->high && !quads; h++) {
 		Reg i = add(e, p->i, imm(h)), n = op2(e, REG_R, "shl.b32", p->q, imm(2));
 		uint32_t past = if_begin(e, less(e, i, imm(s->depth + s->bias)));
 		Reg at = mad(e, i, s->sum_row, n);
-		if (k->numbers) {
+		if (k->numbers && !quads) {
 			for (uint32_t x = 0; x < 4; x++)
 				rule_apply(k, k->numbers, &k->s->panel[s->panel], i, add(e, n, imm(x)), add(e, at, imm(x)),
 				           p->sum[h][x]);
@@ -468,21 +515,20 @@ static void gradient_rows(Kernel *k, const DeviceStep *s, const GradientCut *c, 
 	if_end(k->e, end);
 }
 
-void gradient_emit(Kernel *k)
+/* Gradients first .. end - 1: operands of all of them are staged together. before: others were there before. */
+static void gradients_emit(Kernel *k, uint32_t first, uint32_t end, uint32_t before)
 {
 	const EmitSource *s = k->s;
 	Emit *e = k->e;
-	uint32_t steps = s->list->steps - s->list->gradient, pieces = (uint32_t)ceil_div(s->leaf_rows, k->piece);
+	uint32_t pieces = (uint32_t)ceil_div(s->leaf_rows, k->piece), rounds = 1;
 	const DeviceStep *g = s->step + s->list->gradient;
-	Part *part = NEW(&s->cx->scratch, steps, Part);
+	Part *part = NEW(&s->cx->scratch, end, Part);
 
-	remark(e, "gradient: %u rounds, %u pieces of %u rows", k->rounds, pieces, k->piece);
-	if (k->local) {
-		local_pads(k);
-		workers_barrier(k);
-	}
-	for (uint32_t round = 0; round < k->rounds; round++) {
-		for (uint32_t i = 0; i < steps; i++)
+	for (uint32_t i = first; i < end; i++)
+		rounds = max_u32(rounds, k->cut[i].rounds);
+	remark(e, "gradient: %u rounds, %u pieces of %u rows", rounds, pieces, k->piece);
+	for (uint32_t round = 0; round < rounds; round++) {
+		for (uint32_t i = first; i < end; i++)
 			if (round < k->cut[i].rounds)
 				part_begin(k, &g[i], &k->cut[i], round, &part[i]);
 		Loop l = { 0 };
@@ -492,21 +538,81 @@ void gradient_emit(Kernel *k)
 			rows = op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", k->rows, l.i), imm(k->piece));
 		}
 		if (!k->local && (pieces > 1 || round == 0)) {
-			if (pieces > 1)
+			if (pieces > 1 || before)
 				workers_barrier(k); /* what was there is no longer needed */
-			piece_stage(k, pieces > 1 ? l.i : imm(0), rows);
+			piece_stage(k, first, end, pieces > 1 ? l.i : imm(0), rows);
 			workers_barrier(k);
 			spent(k, SPENT_KINDS + 29);
 		}
-		for (uint32_t i = 0; i < steps; i++)
+		for (uint32_t i = first; i < end; i++)
 			if (round < k->cut[i].rounds)
 				gradient_rows(k, &g[i], &k->cut[i], &part[i], rows);
 		if (pieces > 1)
 			loop_end(e, &l);
 		spent(k, SPENT_KINDS + 30);
-		for (uint32_t i = 0; i < steps; i++)
+		for (uint32_t i = first; i < end; i++)
 			if (round < k->cut[i].rounds)
 				part_end(k, &g[i], &k->cut[i], &part[i]);
 		spent(k, SPENT_KINDS + 31);
 	}
+}
+
+/* ---- inlined ---- */
+
+void inlined_begin(Kernel *k)
+{
+	uint32_t steps = k->s->list->steps - k->s->list->gradient;
+
+	k->part = NEW(&k->s->cx->scratch, steps, Part);
+	for (uint32_t i = 0; i < steps; i++)
+		if (k->cut[i].inlined)
+			part_begin(k, &k->s->step[k->s->list->gradient + i], &k->cut[i], 0, &k->part[i]);
+}
+
+/* Rows past the last of the chunk are 0. */
+void inlined_pads(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t steps = k->s->list->steps - k->s->list->gradient;
+	Reg quads = op2(e, REG_R, "shr.u32", k->tid, imm(4)), rest = op2(e, REG_R, "and.b32", k->tid, imm(ROWS_TURN - 1));
+	Reg row = add(e, k->my_rows, rest), at = mad(e, row, k->row, mad(e, quads, 16, k->memory));
+	Reg end = op2(e, REG_R, "and.b32", add(e, k->my_rows, imm(ROWS_TURN - 1)), imm(~(uint32_t)(ROWS_TURN - 1)));
+
+	for (uint32_t i = 0; i < steps; i++) {
+		const DeviceStep *g = &k->s->step[k->s->list->gradient + i];
+		for (uint32_t side = 0; side < 2 && k->cut[i].inlined; side++) {
+			uint32_t buf = side ? g->c : g->a, col = side ? g->c_col : g->a_col;
+			uint32_t count = (uint32_t)ceil_div(side ? g->cols : g->depth, 4);
+			assert(count <= k->s->threads / ROWS_TURN);
+			Reg is = op2(e, REG_P, "and.pred", less(e, row, end), less(e, quads, imm(count)));
+			ins(e, "@$ st.shared.v4.f32 [$+#], {0f00000000, 0f00000000, 0f00000000, 0f00000000}", is, at,
+			    k->at_rows + column_at(k, buf, col));
+		}
+	}
+}
+
+void inlined_rows(Kernel *k)
+{
+	for (uint32_t i = 0; i < k->s->list->steps - k->s->list->gradient; i++)
+		if (k->cut[i].inlined)
+			gradient_rows(k, &k->s->step[k->s->list->gradient + i], &k->cut[i], &k->part[i], k->my_rows);
+}
+
+void gradient_emit(Kernel *k)
+{
+	uint32_t steps = k->s->list->steps - k->s->list->gradient;
+
+	if (k->local) {
+		local_pads(k);
+		workers_barrier(k);
+	}
+	for (uint32_t i = 0, before = 0; i < steps && k->overlaid; i++)
+		if (k->cut[i].inlined) {
+			part_end(k, &k->s->step[k->s->list->gradient + i], &k->cut[i], &k->part[i]);
+		} else {
+			gradients_emit(k, i, i + 1, before);
+			before++;
+		}
+	if (!k->overlaid)
+		gradients_emit(k, 0, steps, 0);
 }

@@ -247,6 +247,8 @@ typedef struct Job {
 	Tally *tally;                    /* of epochs */
 	double until_error, until_right, until_within;
 	JobResult *result;
+	uint64_t network_cases,
+		network_params; /* a network for each team: bytes from one's cases or params to the next's */
 } Job;
 
 #endif

@@ -12,7 +12,9 @@
 #include "kern.h"
 #include "net.h"
 
-enum { SUM_LANES = 16, UNROLLED_WORK = 1024 }; /* UNROLLED_WORK: links times cases that are written out in full */
+/* UNROLLED_WORK: links times cases that are written out in full; HIDDEN_AHEAD: hidden units that registers are left for
+ */
+enum { SUM_LANES = 16, UNROLLED_WORK = 1024, HIDDEN_AHEAD = 24 };
 
 typedef struct Lanes {
 	const LaneSource *s;
@@ -262,12 +264,19 @@ static void unit_gradient(Lanes *k, const LaneUnit *u)
 	}
 }
 
-static void case_emit(Lanes *k, Reg top)
+static void case_forward(Lanes *k, bool outputs)
+{
+	for (uint32_t i = 0; i < k->s->computed; i++)
+		if ((k->s->unit[i].output >= 0) == outputs)
+			unit_forward(k, &k->s->unit[i]);
+}
+
+/* Other units have been computed. */
+static void case_rest(Lanes *k, Reg top)
 {
 	const LaneSource *s = k->s;
 
-	for (uint32_t i = 0; i < s->computed; i++)
-		unit_forward(k, &s->unit[i]);
+	case_forward(k, true);
 	errors_lane(k);
 	verdict_lane(k, top);
 	for (uint32_t i = s->computed; i-- > 0;)
@@ -285,9 +294,33 @@ static void case_constant(Lanes *k, uint64_t c)
 		float x = s->x[c * s->net->inputs + i];
 		k->act[s->input[i]] = x == 0 || x == 1 ? imm_f(x == 0 ? 0 : 1) : move_f(k->e, x);
 	}
-	for (uint32_t n = 0; n < s->net->outputs; n++)
-		k->y[n] = move_f(k->e, s->y[c * s->net->outputs + n]);
-	case_emit(k, imm(s->top[c]));
+	case_forward(k, false);
+}
+
+/* All cases, some of them at a time: hidden units of all these come first, so that more is independent. */
+static void cases_constant(Lanes *k)
+{
+	const LaneSource *s = k->s;
+	uint32_t hidden = s->computed - s->net->outputs;
+	uint64_t each = hidden && hidden <= HIDDEN_AHEAD ? HIDDEN_AHEAD / hidden : 1;
+	Reg *act = NEW(&s->cx->scratch, each * s->net->units, Reg), *net = NEW(&s->cx->scratch, each * s->net->units, Reg);
+
+	for (uint64_t first = 0; first < s->cases; first += each) {
+		uint64_t end = min_u64(first + each, s->cases);
+		for (uint64_t c = first; c < end; c++) {
+			k->act = act + (c - first) * s->net->units;
+			k->net = net + (c - first) * s->net->units;
+			k->act[0] = imm_f(1);
+			case_constant(k, c);
+		}
+		for (uint64_t c = first; c < end; c++) {
+			k->act = act + (c - first) * s->net->units;
+			k->net = net + (c - first) * s->net->units;
+			for (uint32_t n = 0; n < s->net->outputs; n++)
+				k->y[n] = move_f(k->e, s->y[c * s->net->outputs + n]);
+			case_rest(k, imm(s->top[c]));
+		}
+	}
 }
 
 /* Any case: its data is loaded; all threads have the same. */
@@ -302,7 +335,8 @@ static void case_loaded(Lanes *k, Reg c)
 		k->act[s->input[i]] = load(e, REG_F, "ld.global.nc.f32", x, 4 * i);
 	for (uint32_t n = 0; n < s->net->outputs; n++)
 		k->y[n] = load(e, REG_F, "ld.global.nc.f32", y, 4 * n);
-	case_emit(k, load(e, REG_R, "ld.global.nc.u32", place(e, param_d(e, offsetof(LaneJob, top)), c, 4), 0));
+	case_forward(k, false);
+	case_rest(k, load(e, REG_R, "ld.global.nc.u32", place(e, param_d(e, offsetof(LaneJob, top)), c, 4), 0));
 }
 
 /* ---- an epoch ---- */
@@ -343,8 +377,7 @@ static void epoch_emit(Lanes *k)
 	ins(e, "mov.u32 $, 0", k->right);
 	ins(e, "mov.u32 $, 0", k->within);
 	if (k->constant) {
-		for (uint64_t c = 0; c < s->cases; c++)
-			case_constant(k, c);
+		cases_constant(k);
 	} else {
 		Loop l = loop_count(e, (uint32_t)s->cases);
 		case_loaded(k, l.i);

@@ -10,12 +10,40 @@
 
 enum { MOST_CHUNKS = 16 };
 
+uint64_t solo_floats(const Job *j) { return round_up(j->floats, 32) + 32; }
+uint64_t solo_copies(uint64_t copies) { return round_up(copies, 32) + 32; }
+
+/* Bytes from what one network has of an array to what the next has; 0: they share it. */
+static uint64_t network_bytes(const Kernel *k, size_t field)
+{
+	const Job *j = k->s->job;
+
+	for (uint32_t i = 0; i < MAX_STATE; i++)
+		if (field == offsetof(Job, state) + i * sizeof(float *))
+			return solo_floats(j) * sizeof(float);
+	switch (field) {
+	case offsetof(Job, w): return solo_floats(j) * sizeof(float);
+	case offsetof(Job, copies): return solo_copies(k->s->copies) * sizeof(float);
+	case offsetof(Job, result): return sizeof(JobResult);
+	case offsetof(Job, tally): return SOLO_EPOCHS * sizeof(Tally);
+	case offsetof(Job, leaf_tally): return sizeof(Tally);
+	}
+	return 0;
+}
+
 Reg pointer(const Kernel *k, size_t field)
 {
 	Reg d = reg(k->e, REG_D);
+	uint64_t bytes = k->s->solo ? network_bytes(k, field) : 0;
 
 	ins(k->e, "ld.param.u64 $, [job+#]", d, (uint32_t)field);
-	return d;
+	if (k->s->solo && (field == offsetof(Job, cases) || field == offsetof(Job, param))) {
+		Reg each = reg(k->e, REG_D), team = op1(k->e, REG_D, "cvt.u64.u32", k->team);
+		ins(k->e, "ld.param.u64 $, [job+#]", each,
+		    (uint32_t)(field == offsetof(Job, cases) ? offsetof(Job, network_cases) : offsetof(Job, network_params)));
+		return op3(k->e, REG_D, "mad.lo.u64", team, each, d);
+	}
+	return bytes ? op3(k->e, REG_D, "mad.wide.u32", k->team, imm((uint32_t)bytes), d) : d;
 }
 
 /* ---- columns ---- */
@@ -195,6 +223,8 @@ static bool plan_exchange(Kernel *k)
 		const DeviceStep *g = &s->step[i];
 		if (g->a_col % 4 || g->c_col % 4)
 			return false;
+		if (k->cut[i - s->list->gradient].inlined)
+			continue;
 		if (g->kind == STEP_GRADIENT)
 			exchange_columns(used, g->a, cols, g->a_col, g->depth);
 		exchange_columns(used, g->kind == STEP_GRADIENT ? g->c : BUF_DELTA, cols, g->c_col, g->cols);
@@ -239,30 +269,34 @@ static void plan_memory(Kernel *k)
 	const DeviceData *d = &s->job->data;
 	bool lists = d->from != NULL;
 
+	uint64_t words = d->code_count ? d->part_count[0] + d->part_count[1] : 0;
 	k->at_info = take(k, 64);
 	k->at_cycles = take(k, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
-	for (uint32_t i = 0; i < k->regions; i++) {
-		WeightRegion *r = &k->region[i];
-		r->at = take(k, (uint64_t)(r->rows + r->padded) * r->row * 4);
-	}
-	k->list_row = (uint32_t)round_up(s->list_longest, LIST_PAD) * 2;
-	k->at_lists = take(k, lists ? (uint64_t)k->list_row * (s->leaf_rows + 8) : 0);
 	if (lists && !s->test) {
 		k->csc_capacity = s->leaf_rows * s->list_longest + d->inputs * (LIST_PAD - 1) + s->leaf_rows + 4 * LIST_PAD;
 		k->at_rank = take(k, (uint64_t)(d->inputs + 1) * 4);
 		k->at_csc_start = take(k, (uint64_t)(d->inputs + 1) * 4);
 		k->at_csc = take(k, (uint64_t)k->csc_capacity * 2);
 	}
-	k->target_row = (uint32_t)(d->targets | 1) * 4;
-	k->at_targets = take(k, (uint64_t)k->target_row * k->row_space);
-	uint64_t words = d->code_count ? d->part_count[0] + d->part_count[1] : 0;
 	k->at_outputs = take(k, s->job->output_col ? 0 : s->job->outputs * 4);
 	k->at_codes = take(k, words * 8);
 	k->at_elements = take(k, words * s->code_longest * 4);
 	k->has_codes = words != 0;
-	k->at_own = take(k, words ? k->row_space * sizeof(CodeOwn) : 0);
 	k->bytes = (uint32_t)round_up(k->bytes, 128); /* copies of a warp are then full lines */
-	k->at_rows = k->at_staged = k->at_mask = k->bytes;
+	k->at_staged = k->bytes;
+	for (uint32_t i = 0; i < k->regions; i++) {
+		WeightRegion *r = &k->region[i];
+		r->at = take(k, (uint64_t)(r->rows + r->padded) * r->row * 4);
+	}
+	k->list_row = (uint32_t)round_up(s->list_longest, LIST_PAD) * 2;
+	k->at_lists = take(k, lists ? (uint64_t)k->list_row * (s->leaf_rows + 8) : 0);
+	k->target_row = (uint32_t)(d->targets | 1) * 4;
+	k->at_targets = take(k, (uint64_t)k->target_row * k->row_space);
+	k->at_own = take(k, words ? k->row_space * sizeof(CodeOwn) : 0);
+	k->bytes = (uint32_t)round_up(k->bytes, 128);
+	k->at_rows = k->at_mask = k->bytes;
+	if (!k->overlaid)
+		k->at_staged = k->bytes;
 	if (!s->tiled)
 		take(k, (uint64_t)k->row * k->row_space);
 }
@@ -348,7 +382,8 @@ static const char *plan_chunks(Kernel *k, uint32_t chunks)
 	k->block_rows = (uint32_t)ceil_div(ceil_div(s->tiled ? s->batch_rows : s->leaf_rows, s->team_blocks), chunks);
 	k->row_space = (uint32_t)round_up(k->block_rows + 8, ROWS_TURN) + 1;
 	k->workers = s->threads - TALLY_WARP;
-	k->local = s->team_blocks == 1 && chunks == 1;
+	k->overlaid = s->solo;
+	k->local = s->team_blocks == 1 && chunks == 1 && !k->overlaid;
 	k->bytes = k->regions = k->exchanges = 0;
 	plan_columns(k);
 	for (uint32_t i = 0; i < s->list->gradient; i++)
@@ -359,10 +394,11 @@ static const char *plan_chunks(Kernel *k, uint32_t chunks)
 		plan_memory(k);
 		return plan_tiled(k);
 	}
-	if (!s->test && !plan_exchange(k))
-		return "columns that are not aligned";
 	if (s->list->steps - s->list->gradient > MOST_GRADIENTS)
 		return "too many gradients";
+	gradient_inline(k);
+	if (!s->test && !plan_exchange(k))
+		return "columns that are not aligned";
 	plan_memory(k);
 	if (!s->test)
 		gradient_cut(k);

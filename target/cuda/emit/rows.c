@@ -4,7 +4,7 @@
 #include "emit.h"
 #include "units.h"
 
-enum { MOST_HIGH = 8, FMAS = 128, COPIED = 8 }; /* rows of a thread; instructions of a loop; copies of a thread */
+enum { MOST_HIGH = 8, COPIED = 8 }; /* rows of a thread; copies of a thread */
 
 static void fma_to(Emit *e, Reg sum, Reg a, Reg b) { ins(e, "fma.rn.ftz.f32 $, $, $, $", sum, a, b, sum); }
 
@@ -206,20 +206,85 @@ static void sums_end(Kernel *k, const DeviceStep *s, const Tasks *t, const Task 
 
 /* ---- products ---- */
 
-/* Sources k .. k + 3 from a on, whose weights are at b. */
-static void product_quad(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, Reg b, uint32_t source, Reg sum[][4])
+/* Operands of four sources: of each row, and of their weights. */
+typedef struct Sources {
+	Reg x[MOST_HIGH][4], w[4][4];
+} Sources;
+
+static Sources *sources_new(Kernel *k)
+{
+	Sources *s = NEW(&k->s->cx->scratch, 1, Sources);
+
+	for (uint32_t i = 0; i < MOST_HIGH + 4; i++)
+		for (uint32_t n = 0; n < 4; n++)
+			*(i < MOST_HIGH ? &s->x[i][n] : &s->w[i - MOST_HIGH][n]) = reg(k->e, REG_F);
+	return s;
+}
+
+/* Sources from a + source on, whose weights are at b. */
+static void sources_load(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, Reg b, uint32_t source,
+                         const Sources *to)
 {
 	Emit *e = k->e;
-	Reg x[MOST_HIGH][4], w[4][4];
 
 	for (uint32_t i = 0; i < 4; i++)
-		load_quad(e, "shared", w[i], b, (source + i) * s->b_row * 4);
-	for (uint32_t h = 0; h < t->high; h++)
-		load_columns(e, x[h], a, h * t->groups * k->row + source * 4, s->a_col % 4 == 0);
+		load_quad_to(e, "shared", to->w[i], b, (source + i) * s->b_row * 4);
+	for (uint32_t h = 0; h < t->high; h++) {
+		uint32_t at = h * t->groups * k->row + source * 4;
+		if (s->a_col % 4 == 0)
+			load_quad_to(e, "shared", to->x[h], a, at);
+		for (uint32_t i = 0; i < 4 && s->a_col % 4; i++)
+			ins(e, "ld.shared.f32 $, [$+#]", to->x[h][i], a, at + 4 * i);
+	}
+}
+
+static void sources_add(Kernel *k, const Tasks *t, const Sources *from, Reg sum[][4])
+{
 	for (uint32_t i = 0; i < 4; i++)
 		for (uint32_t h = 0; h < t->high; h++)
 			for (uint32_t n = 0; n < 4; n++)
-				fma_to(e, sum[h][n], x[h][i], w[i][n]);
+				fma_to(k->e, sum[h][n], from->x[h][i], from->w[i][n]);
+}
+
+/* Eight sources, of which the first four are loaded already: four are loaded while those before are added. more: there
+ * are others after them. */
+static void product_turn(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, Reg b, Sources *const two[2], bool more,
+                         Reg sum[][4])
+{
+	Emit *e = k->e;
+
+	sources_load(k, s, t, a, b, 4, two[1]);
+	sources_add(k, t, two[0], sum);
+	ins(e, "add.u32 $, $, 32", a, a);
+	ins(e, "add.u32 $, $, #", b, b, 8 * s->b_row * 4);
+	if (more)
+		sources_load(k, s, t, a, b, 0, two[0]);
+	sources_add(k, t, two[1], sum);
+}
+
+/* Returns how many quads are done; a and b are then at the next source. */
+static uint32_t product_pairs(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, Reg b, uint32_t quads,
+                              Reg sum[][4])
+{
+	Emit *e = k->e;
+	uint32_t turns = quads / 2;
+	Sources *two[2] = { sources_new(k), sources_new(k) };
+
+	if (!turns)
+		return 0;
+	sources_load(k, s, t, a, b, 0, two[0]);
+	if (turns > 1) {
+		Loop l = loop_count(e, turns - 1);
+		product_turn(k, s, t, a, b, two, true, sum);
+		loop_end(e, &l);
+	}
+	product_turn(k, s, t, a, b, two, quads % 2, sum);
+	if (quads % 2) {
+		sources_add(k, t, two[0], sum);
+		ins(e, "add.u32 $, $, 16", a, a);
+		ins(e, "add.u32 $, $, #", b, b, 4 * s->b_row * 4);
+	}
+	return quads;
 }
 
 static void product_one(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, Reg b, uint32_t source, Reg sum[][4])
@@ -240,7 +305,7 @@ static void product_emit(Kernel *k, const DeviceStep *s)
 	Emit *e = k->e;
 	Tasks t = tasks_of(k, s->cols, s->depth, MOST_HIGH);
 	uint32_t depth = s->b == k->s->job->zero ? 0 : s->depth;
-	uint32_t quads = depth / 4, turn = (uint32_t)max_u64(1, FMAS / (t.high * 16)), turns = quads / turn;
+	uint32_t quads = depth / 4;
 
 	remark(e, "product %u x %u, a thread has %u rows by 4", s->depth, s->cols, t.high);
 	for (uint32_t round = 0; round < t.rounds; round++) {
@@ -249,18 +314,8 @@ static void product_emit(Kernel *k, const DeviceStep *s)
 		sums_begin(k, s, &t, &task, add(e, mad(e, task.quad, 16, task.row), imm(column_at(k, s->c, s->c_col))), sum);
 		ins(e, "add.u32 $, $, #", a, task.row, column_at(k, s->a, s->a_col));
 		ins(e, "add.u32 $, $, #", b, mad(e, task.quad, 16, k->memory), depth ? weight_at(k, s->b) : 0);
-		if (turns > 1) {
-			Loop l = loop_count(e, turns);
-			for (uint32_t i = 0; i < turn; i++)
-				product_quad(k, s, &t, a, b, 4 * i, sum);
-			ins(e, "add.u32 $, $, #", a, a, turn * 16);
-			ins(e, "add.u32 $, $, #", b, b, turn * 16 * s->b_row);
-			loop_end(e, &l);
-		}
-		uint32_t done = turns > 1 ? turns * turn * 4 : 0;
-		for (uint32_t i = done / 4; i < quads; i++)
-			product_quad(k, s, &t, a, b, 4 * i - done, sum);
-		for (uint32_t i = quads * 4; i < depth; i++)
+		uint32_t done = 4 * product_pairs(k, s, &t, a, b, quads, sum);
+		for (uint32_t i = done; i < depth; i++)
 			product_one(k, s, &t, a, b, i - done, sum);
 		sums_end(k, s, &t, &task, task.row, sum);
 		task_end(k, &task);

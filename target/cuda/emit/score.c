@@ -15,14 +15,15 @@ typedef struct RowLanes {
 	Reg is_row, is_first;
 } RowLanes;
 
-/* threads: that take part. */
-static RowLanes lanes_begin(Kernel *k, uint32_t threads)
+/* first, threads: that take part. */
+static RowLanes lanes_begin(Kernel *k, uint32_t first, uint32_t threads)
 {
 	Emit *e = k->e;
 	uint32_t at_once = threads / ROW_LANES;
+	Reg number = first ? op2(e, REG_R, "sub.u32", k->tid, imm(first)) : k->tid;
 	RowLanes l = { .lane = op2(e, REG_R, "and.b32", k->tid, imm(ROW_LANES - 1)) };
 
-	Reg group = op2(e, REG_R, "shr.u32", k->tid, imm(4));
+	Reg group = op2(e, REG_R, "shr.u32", number, imm(4));
 	if (k->s->general) {
 		l.loop = loop_begin(e, imm(0), k->my_rows, at_once);
 		l.row = add(e, l.loop.i, group);
@@ -281,7 +282,7 @@ void errors_emit(Kernel *k, const DeviceStep *s)
 	Emit *e = k->e;
 
 	remark(e, "errors of %u outputs", s->cols);
-	RowLanes l = lanes_begin(k, k->s->threads);
+	RowLanes l = lanes_begin(k, 0, k->s->threads);
 	TopRow top = tops_emit(k, s, &l);
 	Reg weight = case_weight(k, &l), sum = zero_float(e);
 	for (ColumnBlocks b = { 0 }; blocks_next(e, &l, &b, s->cols);) {
@@ -319,7 +320,7 @@ void softmax_emit(Kernel *k, const DeviceStep *s)
 	Emit *e = k->e;
 
 	remark(e, "softmax of %u columns", s->cols);
-	RowLanes l = lanes_begin(k, k->s->threads);
+	RowLanes l = lanes_begin(k, 0, k->s->threads);
 	Reg largest = row_largest(k, &l, s->a, s->a_col, s->cols), sum = zero_float(e);
 	for (ColumnBlocks b = { 0 }; blocks_next(e, &l, &b, s->cols);) {
 		Reg x = op2(e, REG_F, "sub.rn.ftz.f32", row_load(k, &l, b.offset, s->a, s->a_col), largest);
@@ -339,7 +340,7 @@ void softmax_deltas_emit(Kernel *k, const DeviceStep *s)
 	Emit *e = k->e;
 
 	remark(e, "softmax deltas of %u columns", s->cols);
-	RowLanes l = lanes_begin(k, k->s->threads);
+	RowLanes l = lanes_begin(k, 0, k->s->threads);
 	Reg sum = zero_float(e);
 	for (ColumnBlocks b = { 0 }; blocks_next(e, &l, &b, s->cols);) {
 		Reg o = row_load(k, &l, b.offset, BUF_ACT, s->c_col), x = row_load(k, &l, b.offset, s->c, s->c_col);
@@ -655,7 +656,7 @@ static Reg codes_right(Kernel *k, const CodeLanes *c, const RowLanes *l, Reg ask
 	return right;
 }
 
-void scores_emit(Kernel *k, bool codes)
+void scores_emit(Kernel *k, bool codes, uint32_t from, uint32_t threads)
 {
 	Emit *e = k->e;
 	const Job *j = k->s->job;
@@ -665,7 +666,7 @@ void scores_emit(Kernel *k, bool codes)
 	CodeLanes c = { 0 };
 	if (codes && k->has_codes)
 		c = codes_begin(k);
-	RowLanes l = lanes_begin(k, k->workers);
+	RowLanes l = lanes_begin(k, from, threads);
 	Best wanted = best_begin(e), guess = best_begin(e);
 	Reg far = reg(e, REG_P), count = op1(e, REG_R, "mov.u32", imm(0)), first = reg(e, REG_R),
 		threshold = param_f(k, offsetof(Job, threshold));

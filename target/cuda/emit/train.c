@@ -167,11 +167,10 @@ static void outputs_stage(Kernel *k)
 	barrier_block(e);
 }
 
-/* Rows of -0 after weights of index lists; tables of code words. */
-static void constants_stage(Kernel *k)
+/* Rows of -0 after weights of index lists; lists of rows that are computed in vain are empty. */
+static void paddings_stage(Kernel *k)
 {
 	Emit *e = k->e;
-	const DeviceData *d = &k->s->job->data;
 
 	for (uint32_t i = 0; i < k->regions; i++) {
 		const WeightRegion *r = &k->region[i];
@@ -181,16 +180,26 @@ static void constants_stage(Kernel *k)
 		ins(e, "st.shared.f32 [$+#], 0f80000000", mad(e, l.i, 4, k->memory), r->at + r->row * r->rows * 4);
 		loop_end(e, &l);
 	}
-	if (!k->s->job->output_col && !k->s->general)
-		outputs_stage(k);
-	if (k->has_codes)
-		codes_stage(k);
-	if (d->from && !k->s->general) { /* lists of rows that are computed in vain are empty */
+	if (k->s->job->data.from && !k->s->general) {
 		Loop l = loop_begin(e, k->tid, imm(8 * k->list_row / 4), k->s->threads);
 		ins(e, "st.shared.u32 [$+#], 0xffffffff", mad(e, l.i, 4, k->memory),
 		    k->at_lists + k->s->leaf_rows * k->list_row);
 		loop_end(e, &l);
 	}
+}
+
+/* Tables of code words; ranks of inputs. */
+static void constants_stage(Kernel *k)
+{
+	Emit *e = k->e;
+	const DeviceData *d = &k->s->job->data;
+
+	if (!k->overlaid)
+		paddings_stage(k);
+	if (!k->s->job->output_col && !k->s->general)
+		outputs_stage(k);
+	if (k->has_codes)
+		codes_stage(k);
 	if (d->from && !k->s->test && !k->s->general) { /* ranks: the true unit, then inputs */
 		Loop l = loop_begin(e, k->tid, imm(d->inputs), k->s->threads);
 		Reg input = load(e, REG_R, "ld.global.nc.u32", place(e, POINTER(k, data.rank), l.i, 4), 0);
@@ -247,7 +256,9 @@ static void leaf_begin(Kernel *k, Reg update, Reg staged)
 
 	leaf = op2(e, REG_D, "add.u64", leaf, op1(e, REG_D, "cvt.u64.u32", k->leaf_number));
 	leaf = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", leaf, imm(sizeof(DeviceLeaf))), POINTER(k, leaf));
-	uint32_t end = unless_begin(e, op2(e, REG_P, "setp.eq.u64", leaf, staged));
+	uint32_t end = 0;
+	if (!k->overlaid) /* else the last gradient has overwritten lists and targets */
+		end = unless_begin(e, op2(e, REG_P, "setp.eq.u64", leaf, staged));
 	ins(e, "mov.u64 $, $", staged, leaf);
 	Reg chunk = load(e, REG_D, "ld.global.nc.u64", leaf, offsetof(DeviceLeaf, chunk));
 	chunk = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", chunk, imm(sizeof(DeviceChunk))), POINTER(k, chunk));
@@ -261,7 +272,8 @@ static void leaf_begin(Kernel *k, Reg update, Reg staged)
 	ins(e, "mov.u32 $, $", k->row0, k->first_row);
 	ins(e, "sub.u32 $, $, $", k->my_rows, k->end_row, k->row0);
 	cases_stage(k);
-	if_end(e, end);
+	if (!k->overlaid)
+		if_end(e, end);
 }
 
 bool has_step(const Kernel *k, uint32_t kind)
@@ -315,22 +327,45 @@ void verdicts_emit(Kernel *k)
 	if (!has_step(k, STEP_SCORES))
 		return;
 	uint32_t end = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
-	scores_emit(k, has_step(k, STEP_CODES));
+	scores_emit(k, has_step(k, STEP_CODES), 0, k->workers);
 	if_end(k->e, end);
+}
+
+/* Inlined gradients by some threads, verdicts by the others. */
+static void chunk_end(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t others = label(e), end = label(e);
+
+	inlined_pads(k);
+	barrier_block(e);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->inliners)), others);
+	inlined_rows(k);
+	ins(e, "bra L#", end);
+	label_here(e, others);
+	if (has_step(k, STEP_SCORES))
+		scores_emit(k, has_step(k, STEP_CODES), k->inliners, k->s->threads - k->inliners);
+	label_here(e, end);
 }
 
 static void chunks_emit(Kernel *k)
 {
 	Emit *e = k->e;
-	Loop l = loop_begin(e, k->first_row, k->end_row, k->block_rows);
 
+	if (k->inliners)
+		inlined_begin(k);
+	Loop l = loop_begin(e, k->first_row, k->end_row, k->block_rows);
 	ins(e, "mov.u32 $, $", k->row0, l.i);
 	ins(e, "min.u32 $, $, #", k->my_rows, op2(e, REG_R, "sub.u32", k->end_row, l.i), k->block_rows);
 	targets_stage(k);
 	barrier_block(e);
 	rows_emit(k);
-	verdicts_emit(k);
+	if (k->inliners)
+		chunk_end(k);
+	else
+		verdicts_emit(k);
 	barrier_block(e);
+	spent(k, SPENT_KINDS + 26);
 	loop_end(e, &l);
 }
 
@@ -343,13 +378,14 @@ static void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool
 	ins(e, "cp.async.wait_all");
 	barrier_block(e);
 	spent(k, SPENT_KINDS + 0);
-	if (k->chunks > 1)
+	bool chunks = k->chunks > 1 || k->inliners;
+	if (chunks)
 		chunks_emit(k);
 	else
 		rows_emit(k);
 	spent(k, SPENT_ROWS);
 	barrier_arrive(k, &b->team);
-	if (k->chunks == 1)
+	if (!chunks)
 		verdicts_emit(k); /* others need not wait for them */
 	barrier_arrive(k, &b->scored);
 	spent(k, SPENT_KINDS + 28);
@@ -472,7 +508,7 @@ static void phase_emit(Kernel *k, uint32_t first, uint32_t end)
 	phase_move(k, first, end, true);
 	uint32_t none = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
 	if (scores)
-		scores_emit(k, codes);
+		scores_emit(k, codes, 0, k->workers);
 	if_end(k->e, none);
 	barrier_block(k->e);
 }
@@ -579,16 +615,21 @@ static void updates_emit(Kernel *k)
 	Reg barriers = POINTER(k, barrier);
 	Reg team = place(e, place_at(e, barriers, 4), k->team, 8);
 	Barriers b = { barrier_new(k, team, s->team_blocks), barrier_new(k, place_at(e, team, 4), s->team_blocks),
-		           barrier_new(k, barriers, s->teams * s->team_blocks) };
+		           barrier_new(k, barriers, s->solo ? 1 : s->teams * s->team_blocks) };
 	Reg i = reg(e, REG_D), in_cycle = reg(e, REG_D), updates = POINTER(k, updates), cycle = POINTER(k, updates_cycle);
 	Reg staged = reg(e, REG_D);
-	bool direct = !s->test && s->teams == 1 && s->kinds_of_leaves == 1 && s->leaves[0] == 1 && !needs_pending(s);
+	bool direct =
+		!s->test && (s->teams == 1 || s->solo) && s->kinds_of_leaves == 1 && s->leaves[0] == 1 && !needs_pending(s);
 	uint32_t top = label(e), done = label(e);
 
 	ins(e, "mov.u64 $, 0", staged);
 	ins(e, "mov.u64 $, 0", i);
 	ins(e, "mov.u64 $, 0", in_cycle);
 	ins(e, "mov.u32 $, 0", k->leaf_number);
+	if (s->solo) { /* there is no seed for it, or it has ended */
+		Reg ended = load(e, REG_R, "ld.global.u32", POINTER(k, result), offsetof(JobResult, stop));
+		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", ended, imm(0)), done);
+	}
 	if (direct && !s->tiled && !s->general)
 		leaf_begin(k, POINTER(k, update), staged);
 	label_here(e, top);
@@ -599,6 +640,8 @@ static void updates_emit(Kernel *k)
 		ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), param, P_COUNT * 8));
 	}
 	weights_stage(k);
+	if (k->overlaid)
+		paddings_stage(k);
 	if (s->general)
 		update_general(k, update, &b);
 	else if (s->tiled)
