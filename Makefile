@@ -5,7 +5,7 @@
 #   make quick      build, tests of ten seconds
 #   make test       set up, build once, run every plain test
 #   make check      slow tests, MPI, layering, format; ASan and UBSan, TSan, fuzzing with fixed seeds
-#   make check-all  clang-tidy, cppcheck, gcc -fanalyzer; packages, the static program, check-cross; exported networks in onnxruntime (npm)
+#   make check-all  clang-tidy, cppcheck, gcc -fanalyzer; packages, the static program, check-cross; exported networks in onnxruntime (npm); the page in chromium
 #   make check-cross  [CROSS=--long] aarch64, riscv64, x86-64 without FMA and musl, under qemu: the bits of this machine
 #   make fuzz       [SECONDS=600] new seeds for so long in all; inputs that reach new code go to test/fuzz/corpus
 #   make torture    [TORTURE_S=600] kills, flipped bits, failing calls, full disks, network faults, fuzzing: nothing may be lost
@@ -60,6 +60,8 @@ check-all: setup-check-all build-test
 	@test/check/packages
 	@npm install --prefix build/ort onnxruntime-web@1 >build/ort.log 2>&1 || { echo "no onnxruntime-web: see build/ort.log"; exit 0; }; \
 		MICROPROP=$$PWD/build/microprop SOURCE_DIR=$$PWD ORT=$$PWD/build/ort test/check/onnx
+	@npm install --prefix build/browser puppeteer-core@24 >build/browser.log 2>&1 || { echo "no puppeteer-core: see build/browser.log"; exit 0; }; \
+		MICROPROP=$$PWD/build/microprop SOURCE_DIR=$$PWD BROWSER=$$PWD/build/browser test/check/browser || [ $$? = 77 ]
 	@test/cross/run
 
 check-cross: setup-check-cross build-test

@@ -4,6 +4,7 @@
  * Must hold: a connection that waits for a lane is suspended, so that nothing but its lane uses it; a Peer is in the
  * list until its socket is closed, so that the ticker shuts down no other socket. */
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ double clock_now(void)
 /* Of this thread alone, as Linux has it. */
 static void priority_lower(const ViewServer *s)
 {
-	if (s->host.trains)
+	const struct sched_param plain = { 0 };
+	if (s->host.trains && !sched_setscheduler(0, SCHED_OTHER, &plain))
 		setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
 }
 

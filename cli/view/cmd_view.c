@@ -99,8 +99,8 @@ const Command view_command = {
 	.summary = "see runs, networks, the GF11 and NETtalk in a browser",
 	.about =
 		"Serves a page to a browser on this machine and prints its address, which holds a token: learning curves of "
-		"runs (folders of train --run) as they grow, weights and activations of their networks, and the GF11, "
-		"simulated.\n\n"
+		"runs (folders of train --run) as they grow, weights and activations of their networks, the GF11, "
+		"simulated, and NETtalk, trained in the page and spoken.\n\n"
 		"RUN is the folder of a run, a folder that holds such folders, or a model. The server listens on 127.0.0.1 "
 		"only, answers only who has the token, and reads only, unless --control is given. Ctrl-C ends it.",
 	.group = groups,

@@ -2,7 +2,8 @@
 // The frame: the token becomes a cookie, addresses after # choose a view, one event stream serves all views.
 import { h, post, getJson, note } from "./dom.js";
 
-const main = document.getElementById("main"), state = document.getElementById("state");
+const main = document.getElementById("main"),
+	state = document.getElementById("state");
 const views = { runs: "./runs.js", network: "./network.js", machine: "./machine.js", nettalk: "./nettalk.js" };
 const opened = {};
 export const listeners = new Set(); // of events: fn(kind, data)
@@ -11,14 +12,23 @@ function theme(next) {
 	const root = document.documentElement;
 	const now = next ?? (root.dataset.theme === "dark" ? "light" : "dark");
 	root.dataset.theme = now;
-	try { localStorage.setItem("theme", now); } catch { /* private windows */ }
+	try {
+		localStorage.setItem("theme", now);
+	} catch {
+		/* private windows */
+	}
 	for (const view of Object.values(opened)) view.restyle?.();
 }
 
 function themeStart() {
 	let kept = null;
-	try { kept = localStorage.getItem("theme"); } catch { /* private windows */ }
-	document.documentElement.dataset.theme = kept ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+	try {
+		kept = localStorage.getItem("theme");
+	} catch {
+		/* private windows */
+	}
+	document.documentElement.dataset.theme =
+		kept ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 }
 
 async function session() {
@@ -52,19 +62,31 @@ async function route() {
 }
 
 // Runs, kept up to date by the event stream: columns of numbers by name.
-export const app = { about: {}, runs: [], listen: (fn) => listeners.add(fn), go: (name) => { location.hash = name; } };
+export const app = {
+	about: {},
+	runs: [],
+	listen: (fn) => listeners.add(fn),
+	go: (name) => {
+		location.hash = name;
+	},
+};
 
 function lineAdd(run, text) {
 	let line;
-	try { line = JSON.parse(text); } catch { return; }
+	try {
+		line = JSON.parse(text);
+	} catch {
+		return;
+	}
 	if (typeof line !== "object" || !line || !Number.isFinite(line.epoch)) return;
-	const epochs = run.columns.epoch ??= [];
-	while (epochs.length && epochs.at(-1) >= line.epoch) // a resumed run repeats epochs
+	const epochs = (run.columns.epoch ??= []);
+	while (epochs.length && epochs.at(-1) >= line.epoch)
+		// a resumed run repeats epochs
 		for (const column of Object.values(run.columns)) column.pop();
 	const n = epochs.length;
 	for (const [key, value] of Object.entries(line)) {
 		if (typeof value !== "number" && value !== null) continue;
-		const column = run.columns[key] ??= new Array(n).fill(NaN);
+		const column = (run.columns[key] ??= new Array(n).fill(NaN));
 		column.push(value ?? NaN);
 	}
 	for (const column of Object.values(run.columns)) if (column.length === n) column.push(NaN);
@@ -72,34 +94,44 @@ function lineAdd(run, text) {
 
 async function runsLoad() {
 	const { runs } = await getJson("/api/runs");
-	await Promise.all(runs.map(async (r, i) => {
-		const known = app.runs[i];
-		Object.assign(r, { index: i, columns: known?.columns ?? {}, position: known?.position ?? 0 });
-		if (known || !r.curve) return;
-		const text = await (await fetch(`/api/metrics?run=${i}`)).text();
-		const lines = text.split("\n");
-		r.position = Number(lines[0]);
-		for (const line of lines.slice(1)) if (line) lineAdd(r, line);
-	}));
+	await Promise.all(
+		runs.map(async (r, i) => {
+			const known = app.runs[i];
+			Object.assign(r, { index: i, columns: known?.columns ?? {}, position: known?.position ?? 0 });
+			if (known || !r.curve) return;
+			const text = await (await fetch(`/api/metrics?run=${i}`)).text();
+			const lines = text.split("\n");
+			r.position = Number(lines[0]);
+			for (const line of lines.slice(1)) if (line) lineAdd(r, line);
+		}),
+	);
 	app.runs = runs;
 	tell("runs");
 }
 
-function tell(kind, data) { for (const fn of listeners) fn(kind, data); }
+function tell(kind, data) {
+	for (const fn of listeners) fn(kind, data);
+}
 
 function eventsStart() {
 	const source = new EventSource("/api/events?from=" + app.runs.map((r) => r.position).join(","));
-	source.addEventListener("open", () => { state.textContent = ""; });
-	source.addEventListener("error", () => { state.textContent = "not connected"; });
+	source.addEventListener("open", () => {
+		state.textContent = "";
+	});
+	source.addEventListener("error", () => {
+		state.textContent = "not connected";
+	});
 	source.addEventListener("line", (e) => {
-		const at = e.data.indexOf(" "), run = app.runs[Number(e.data.slice(0, at))];
+		const at = e.data.indexOf(" "),
+			run = app.runs[Number(e.data.slice(0, at))];
 		if (!run) return;
 		lineAdd(run, e.data.slice(at + 1));
 		tell("line", run);
 	});
 	source.addEventListener("runs", async (e) => {
 		const live = JSON.parse(e.data);
-		if (live.length !== app.runs.length || app.runs.some((r, i) => r.live !== (live[i] === 1))) await runsLoad().catch((x) => note(x.message));
+		if (live.length !== app.runs.length || app.runs.some((r, i) => r.live !== (live[i] === 1)))
+			await runsLoad().catch((x) => note(x.message));
 	});
 }
 
@@ -124,14 +156,27 @@ async function start() {
 		app.about = await getJson("/api/about");
 		await runsLoad();
 	} catch (e) {
-		main.replaceChildren(h("div", { className: "card empty" }, h("h1", {}, "This page needs its token"),
-			h("p", {}, "Open the whole address that ", h("code", {}, "microprop view"), " printed, with the letters and digits after the #."),
-			h("p", { className: "small" }, e.message)));
+		main.replaceChildren(
+			h(
+				"div",
+				{ className: "card empty" },
+				h("h1", {}, "This page needs its token"),
+				h(
+					"p",
+					{},
+					"Open the whole address that ",
+					h("code", {}, "microprop view"),
+					" printed, with the letters and digits after the #.",
+				),
+				h("p", { className: "small" }, e.message),
+			),
+		);
 		return;
 	}
 	addEventListener("hashchange", route);
 	eventsStart();
-	if (!app.runs.length && (!location.hash || location.hash === "#runs")) history.replaceState(null, "", "/#machine");
+	if (!app.runs.length && (!location.hash || location.hash === "#runs"))
+		history.replaceState(null, "", "/#machine");
 	await route();
 	document.body.dataset.ready = "1";
 }

@@ -6,7 +6,8 @@ export function h(tag, props, ...children) {
 	for (const [key, value] of Object.entries(props ?? {})) {
 		if (value === undefined || value === null || value === false) continue;
 		if (key.startsWith("on")) e.addEventListener(key.slice(2), value);
-		else if (key in e && !key.startsWith("aria") && key !== "list" && key !== "width" && key !== "height") e[key] = value;
+		else if (key in e && !key.startsWith("aria") && key !== "list" && key !== "width" && key !== "height")
+			e[key] = value;
 		else e.setAttribute(key, value === true ? "" : value);
 	}
 	e.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
@@ -18,7 +19,9 @@ export function note(text) {
 	e.textContent = text;
 	e.hidden = false;
 	clearTimeout(note.timer);
-	note.timer = setTimeout(() => { e.hidden = true; }, 6000);
+	note.timer = setTimeout(() => {
+		e.hidden = true;
+	}, 6000);
 }
 
 async function answer(r) {
@@ -27,7 +30,9 @@ async function answer(r) {
 	try {
 		const body = await r.text();
 		text = body.startsWith("{") ? JSON.parse(body).error : body.trim();
-	} catch { /* the status says it */ }
+	} catch {
+		/* the status says it */
+	}
 	const e = new Error(text);
 	e.status = r.status;
 	throw e;
@@ -40,9 +45,16 @@ export async function get(path, query) {
 export const getJson = async (path, query) => (await get(path, query)).json();
 export const getText = async (path, query) => (await get(path, query)).text();
 export const getFloats = async (path, query) => new Float32Array(await (await get(path, query)).arrayBuffer());
-export const post = async (path, body) => (await answer(await fetch(path, {
-	method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
-}))).json();
+export const post = async (path, body) =>
+	(
+		await answer(
+			await fetch(path, {
+				method: "POST",
+				headers: { "Content-Type": "application/json" },
+				body: JSON.stringify(body),
+			}),
+		)
+	).json();
 
 // Four digits that count.
 export function num(v, digits = 4) {
@@ -68,7 +80,8 @@ export function save(name, blob) {
 
 // A canvas as large as its element, in device pixels; returns its context in CSS pixels.
 export function fit(canvas, height) {
-	const width = canvas.parentElement.clientWidth || 300, ratio = devicePixelRatio || 1;
+	const width = canvas.parentElement.clientWidth || 300,
+		ratio = devicePixelRatio || 1;
 	if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
 		canvas.width = Math.round(width * ratio);
 		canvas.height = Math.round(height * ratio);
@@ -79,11 +92,15 @@ export function fit(canvas, height) {
 	return [ctx, width];
 }
 
-export const later = (fn) => { // at most once a frame
+export const later = (fn) => {
+	// at most once a frame
 	let due = false;
 	return () => {
 		if (due) return;
 		due = true;
-		requestAnimationFrame(() => { due = false; fn(); });
+		requestAnimationFrame(() => {
+			due = false;
+			fn();
+		});
 	};
 };

@@ -12,11 +12,13 @@ export function columnsFor(n) {
 
 const mix = (a, b, t) => a.map((v, i) => Math.round(v + (b[i] - v) * t));
 function rgb(name) {
-	const hex = css(name).slice(1), wide = hex.length === 3 ? [...hex].map((c) => c + c).join("") : hex;
+	const hex = css(name).slice(1),
+		wide = hex.length === 3 ? [...hex].map((c) => c + c).join("") : hex;
 	return [0, 2, 4].map((i) => parseInt(wide.slice(i, i + 2), 16));
 }
 
-// options: label, tip(row, column, value) -> text, onpick(row, column), squares (Hinton), max, least (CSS pixels of a cell)
+// options: label, tip(row, column, value) -> text, onpick(row, column), squares (Hinton), least and most (CSS pixels of
+// a cell)
 export class Grid {
 	constructor(options) {
 		Object.assign(this, { least: 4, most: 22, label: "matrix" }, options);
@@ -33,14 +35,27 @@ export class Grid {
 			return [Math.floor((e.clientY - box.top) / this.size), Math.floor((e.clientX - box.left) / this.size)];
 		};
 		this.canvas.addEventListener("pointermove", (e) => this.hover(...cell(e)));
-		this.canvas.addEventListener("pointerleave", () => { this.tipBox.hidden = true; });
+		this.canvas.addEventListener("pointerleave", () => {
+			this.tipBox.hidden = true;
+		});
 		if (this.onpick) {
 			this.canvas.style.cursor = "pointer";
-			this.canvas.addEventListener("click", (e) => { const [r, c] = cell(e); if (this.index(r, c) >= 0) { this.at = [r, c]; this.onpick(r, c); } });
+			this.canvas.addEventListener("click", (e) => {
+				const [r, c] = cell(e);
+				if (this.index(r, c) >= 0) {
+					this.at = [r, c];
+					this.onpick(r, c);
+				}
+			});
 			this.canvas.addEventListener("keydown", (e) => {
 				const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[e.key];
-				if (step) { this.at = [Math.max(0, Math.min(this.rows - 1, this.at[0] + step[0])), Math.max(0, Math.min(this.columns - 1, this.at[1] + step[1]))]; this.hover(...this.at); }
-				else if (e.key === "Enter" || e.key === " ") this.onpick(...this.at);
+				if (step) {
+					this.at = [
+						Math.max(0, Math.min(this.rows - 1, this.at[0] + step[0])),
+						Math.max(0, Math.min(this.columns - 1, this.at[1] + step[1])),
+					];
+					this.hover(...this.at);
+				} else if (e.key === "Enter" || e.key === " ") this.onpick(...this.at);
 				else return;
 				e.preventDefault();
 			});
@@ -64,30 +79,43 @@ export class Grid {
 		this.tipBox.hidden = i < 0 || !this.tip;
 		if (this.tipBox.hidden) return;
 		this.tipBox.textContent = this.tip(r, c, this.values[i]);
-		const right = (c + 1) * this.size + 8, wide = this.element.clientWidth + this.element.scrollLeft;
-		this.tipBox.style.left = `${right + this.tipBox.offsetWidth < wide ? right : Math.max(0, c * this.size - 8 - this.tipBox.offsetWidth)}px`;
+		const right = (c + 1) * this.size + 8,
+			wide = this.element.clientWidth + this.element.scrollLeft;
+		const left = Math.max(0, c * this.size - 8 - this.tipBox.offsetWidth);
+		this.tipBox.style.left = `${right + this.tipBox.offsetWidth < wide ? right : left}px`;
 		this.tipBox.style.top = `${Math.max(0, r * this.size - 4)}px`;
 	}
 
 	paint() {
 		if (!this.element.isConnected || !this.rows) return;
-		const ratio = devicePixelRatio || 1, room = this.element.clientWidth;
-		const size = this.size = Math.max(this.least, Math.min(this.most, Math.floor(room / this.columns)));
-		const width = this.columns * size, height = this.rows * size, c = this.canvas;
-		c.width = width * ratio; c.height = height * ratio;
-		c.style.width = `${width}px`; c.style.height = `${height}px`;
+		const ratio = devicePixelRatio || 1,
+			room = this.element.clientWidth;
+		const size = (this.size = Math.max(this.least, Math.min(this.most, Math.floor(room / this.columns))));
+		const width = this.columns * size,
+			height = this.rows * size,
+			c = this.canvas;
+		c.width = width * ratio;
+		c.height = height * ratio;
+		c.style.width = `${width}px`;
+		c.style.height = `${height}px`;
 		const ctx = c.getContext("2d");
 		ctx.scale(ratio, ratio);
-		const plus = rgb("--plus"), minus = rgb("--minus"), ground = rgb(this.ground ?? (this.squares ? "--grid" : "--card"));
+		const plus = rgb("--plus"),
+			minus = rgb("--minus"),
+			ground = rgb(this.ground ?? (this.squares ? "--grid" : "--card"));
 		ctx.fillStyle = css(this.ground ? "--card" : "--grid");
 		ctx.fillRect(0, 0, width, height);
 		const gap = size >= 8 ? 1 : 0;
 		for (let i = 0; i < this.values.length; i++) {
-			const v = this.values[i], x = (i % this.columns) * size, y = Math.floor(i / this.columns) * size;
+			const v = this.values[i],
+				x = (i % this.columns) * size,
+				y = Math.floor(i / this.columns) * size;
 			if (!Number.isFinite(v)) continue;
-			const t = this.max ? Math.min(1, Math.abs(v) / this.max) : 0, tint = v < 0 ? minus : plus;
+			const t = this.max ? Math.min(1, Math.abs(v) / this.max) : 0,
+				tint = v < 0 ? minus : plus;
 			if (this.squares) {
-				const side = Math.sqrt(t) * (size - gap), off = (size - side) / 2;
+				const side = Math.sqrt(t) * (size - gap),
+					off = (size - side) / 2;
 				ctx.fillStyle = `rgb(${tint})`;
 				ctx.fillRect(x + off, y + off, side, side);
 			} else {
@@ -97,7 +125,13 @@ export class Grid {
 		}
 		if (this.marks) {
 			ctx.strokeStyle = css("--ink");
-			for (const i of this.marks) ctx.strokeRect((i % this.columns) * size + 0.5, Math.floor(i / this.columns) * size + 0.5, size - 1 - gap, size - 1 - gap);
+			for (const i of this.marks)
+				ctx.strokeRect(
+					(i % this.columns) * size + 0.5,
+					Math.floor(i / this.columns) * size + 0.5,
+					size - 1 - gap,
+					size - 1 - gap,
+				);
 		}
 		c.setAttribute("aria-label", `${this.label}: ${this.rows} rows of ${this.columns}, largest ${num(this.max)}`);
 	}

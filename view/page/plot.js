@@ -4,28 +4,39 @@
 import { h, css, num, fit, later, save } from "./dom.js";
 import { SvgContext } from "./svg.js";
 
-const LEFT = 58, RIGHT = 12, TOP = 10, BOTTOM = 34, HEIGHT = 260;
+const LEFT = 58,
+	RIGHT = 12,
+	TOP = 10,
+	BOTTOM = 34,
+	HEIGHT = 260;
 
 function ticks(lo, hi, log, most) {
 	const out = [];
 	if (log) {
-		const a = Math.floor(Math.log10(lo)), b = Math.ceil(Math.log10(hi));
+		const a = Math.floor(Math.log10(lo)),
+			b = Math.ceil(Math.log10(hi));
 		const step = Math.max(1, Math.ceil((b - a) / most));
 		const fine = b - a <= 2 ? [1, 2, 5] : [1];
 		for (let e = a; e <= b; e += step)
-			for (const m of fine) { const v = m * 10 ** e; if (v >= lo * 0.9999 && v <= hi * 1.0001) out.push(v); }
+			for (const m of fine) {
+				const v = m * 10 ** e;
+				if (v >= lo * 0.9999 && v <= hi * 1.0001) out.push(v);
+			}
 		return out;
 	}
-	const raw = (hi - lo) / most, p = 10 ** Math.floor(Math.log10(raw));
+	const raw = (hi - lo) / most,
+		p = 10 ** Math.floor(Math.log10(raw));
 	const step = [1, 2, 5, 10].map((m) => m * p).find((s) => s >= raw) ?? raw;
-	for (let v = Math.ceil(lo / step) * step; v <= hi + step * 1e-6; v += step) out.push(Math.abs(v) < step * 1e-6 ? 0 : v);
+	for (let v = Math.ceil(lo / step) * step; v <= hi + step * 1e-6; v += step)
+		out.push(Math.abs(v) < step * 1e-6 ? 0 : v);
 	return out;
 }
 
 // Exponential moving average, corrected at its beginning.
 export function smooth(y, weight) {
 	if (!weight) return y;
-	let sum = 0, total = 0;
+	let sum = 0,
+		total = 0;
 	return y.map((v) => {
 		if (!Number.isFinite(v)) return v;
 		sum = sum * weight + v * (1 - weight);
@@ -43,25 +54,54 @@ export class Chart {
 		this.canvas = h("canvas", { tabIndex: 0, role: "img" });
 		this.tip = h("div", { className: "tip", hidden: true });
 		this.box = h("div", { className: "chart" }, this.canvas, this.tip);
-		const tool = (text, label, fn) => h("button", { type: "button", title: label, "aria-label": `${this.title}: ${label}`, onclick: fn }, text);
-		this.element = h("section", { className: "card", "aria-label": this.title },
-			h("div", { className: "head" }, h("h2", {}, this.title), h("div", { className: "tools" },
-				tool("all", "show all of it", () => { this.zoom = null; this.draw(); }),
-				tool("PNG", "save as PNG", () => this.canvas.toBlob((b) => save(this.fileName("png"), b))),
-				tool("SVG", "save as SVG", () => save(this.fileName("svg"), new Blob([this.svg()], { type: "image/svg+xml" }))),
-				tool("CSV", "save as CSV", () => save(this.fileName("csv"), new Blob([this.csv()], { type: "text/csv" }))))),
-			this.box, this.legend ? (this.legendBox = h("div", { className: "bar small soft" })) : "");
+		const tool = (text, label, fn) =>
+			h("button", { type: "button", title: label, "aria-label": `${this.title}: ${label}`, onclick: fn }, text);
+		this.element = h(
+			"section",
+			{ className: "card", "aria-label": this.title },
+			h(
+				"div",
+				{ className: "head" },
+				h("h2", {}, this.title),
+				h(
+					"div",
+					{ className: "tools" },
+					tool("all", "show all of it", () => {
+						this.zoom = null;
+						this.draw();
+					}),
+					tool("PNG", "save as PNG", () => this.canvas.toBlob((b) => save(this.fileName("png"), b))),
+					tool("SVG", "save as SVG", () =>
+						save(this.fileName("svg"), new Blob([this.svg()], { type: "image/svg+xml" })),
+					),
+					tool("CSV", "save as CSV", () =>
+						save(this.fileName("csv"), new Blob([this.csv()], { type: "text/csv" })),
+					),
+				),
+			),
+			this.box,
+			this.legend ? (this.legendBox = h("div", { className: "bar small soft" })) : "",
+		);
 		this.draw = later(() => this.paint());
 		this.listen();
 		new ResizeObserver(() => this.draw()).observe(this.box);
 	}
 
-	fileName(ending) { return `${this.title.toLowerCase().replace(/[^a-z0-9]+/g, "-")}.${ending}`; }
+	fileName(ending) {
+		return `${this.title.toLowerCase().replace(/[^a-z0-9]+/g, "-")}.${ending}`;
+	}
 
 	range() {
-		let x0 = Infinity, x1 = -Infinity, y0 = Infinity, y1 = -Infinity;
+		let x0 = Infinity,
+			x1 = -Infinity,
+			y0 = Infinity,
+			y1 = -Infinity;
 		for (const s of this.series)
-			for (const x of s.x) { if (this.logX && x <= 0) continue; if (x < x0) x0 = x; if (x > x1) x1 = x; }
+			for (const x of s.x) {
+				if (this.logX && x <= 0) continue;
+				if (x < x0) x0 = x;
+				if (x > x1) x1 = x;
+			}
 		if (this.zoom) [x0, x1] = this.zoom;
 		for (const s of this.series)
 			for (let i = 0; i < s.x.length; i++) {
@@ -71,15 +111,27 @@ export class Chart {
 				if (y > y1) y1 = y;
 			}
 		if (!(x1 >= x0) || !(y1 >= y0)) return null;
-		if (x1 === x0) { x0 = this.logX ? x0 / 2 : x0 - 1; x1 = this.logX ? x1 * 2 : x1 + 1; }
+		if (x1 === x0) {
+			x0 = this.logX ? x0 / 2 : x0 - 1;
+			x1 = this.logX ? x1 * 2 : x1 + 1;
+		}
 		if (this.logY) {
-			if (y0 === y1) { y0 /= 2; y1 *= 2; }
+			if (y0 === y1) {
+				y0 /= 2;
+				y1 *= 2;
+			}
 			const pad = (y1 / y0) ** 0.05;
-			y0 /= pad; y1 *= pad;
+			y0 /= pad;
+			y1 *= pad;
 		} else {
-			if (this.percent) { y0 = Math.max(0, y0 - 0.02); y1 = Math.min(1.005, y1 + 0.02); }
-			else if (y0 > 0 && y0 < 0.35 * y1) y0 = 0;
-			if (y0 === y1) { y0 -= 0.5; y1 += 0.5; }
+			if (this.percent) {
+				y0 = Math.max(0, y0 - 0.02);
+				y1 = Math.min(1.005, y1 + 0.02);
+			} else if (y0 > 0 && y0 < 0.35 * y1) y0 = 0;
+			if (y0 === y1) {
+				y0 -= 0.5;
+				y1 += 0.5;
+			}
 			const pad = this.percent ? 0 : (y1 - y0) * 0.05;
 			y1 += pad;
 			if (y0 !== 0) y0 -= pad;
@@ -88,29 +140,57 @@ export class Chart {
 	}
 
 	scales(r, width) {
-		const f = (v, lo, hi, log) => (log ? (Math.log(v) - Math.log(lo)) / (Math.log(hi) - Math.log(lo)) : (v - lo) / (hi - lo));
-		const w = width - LEFT - RIGHT, hgt = HEIGHT - TOP - BOTTOM;
+		const f = (v, lo, hi, log) =>
+			log ? (Math.log(v) - Math.log(lo)) / (Math.log(hi) - Math.log(lo)) : (v - lo) / (hi - lo);
+		const w = width - LEFT - RIGHT,
+			hgt = HEIGHT - TOP - BOTTOM;
 		return {
 			x: (v) => LEFT + w * f(v, r.x0, r.x1, this.logX),
 			y: (v) => TOP + hgt * (1 - f(v, r.y0, r.y1, this.logY)),
-			back: (px) => { const t = (px - LEFT) / w; return this.logX ? r.x0 * (r.x1 / r.x0) ** t : r.x0 + t * (r.x1 - r.x0); },
+			back: (px) => {
+				const t = (px - LEFT) / w;
+				return this.logX ? r.x0 * (r.x1 / r.x0) ** t : r.x0 + t * (r.x1 - r.x0);
+			},
 		};
 	}
 
 	line(ctx, s, y, scale, width) {
 		ctx.beginPath();
-		let pen = false, lastX = -1, lo = 0, hi = 0, lastY = 0;
-		for (let i = 0; i < s.x.length; i++) { // of many points in one pixel: the lowest and the highest
-			if (!Number.isFinite(y[i]) || (this.logY && y[i] <= 0) || (this.logX && s.x[i] <= 0)) { pen = false; continue; }
-			const px = scale.x(s.x[i]), py = scale.y(y[i]);
-			if (px < LEFT - 400 || px > width + 400) { pen = false; continue; }
-			if (!pen) { ctx.moveTo(px, py); pen = true; }
-			else if (px - lastX < 0.4) { lo = Math.min(lo, py); hi = Math.max(hi, py); lastY = py; continue; }
-			else {
-				if (hi > lo) { ctx.lineTo(lastX, lo); ctx.lineTo(lastX, hi); ctx.lineTo(lastX, lastY); }
+		let pen = false,
+			lastX = -1,
+			lo = 0,
+			hi = 0,
+			lastY = 0;
+		for (let i = 0; i < s.x.length; i++) {
+			// of many points in one pixel: the lowest and the highest
+			if (!Number.isFinite(y[i]) || (this.logY && y[i] <= 0) || (this.logX && s.x[i] <= 0)) {
+				pen = false;
+				continue;
+			}
+			const px = scale.x(s.x[i]),
+				py = scale.y(y[i]);
+			if (px < LEFT - 400 || px > width + 400) {
+				pen = false;
+				continue;
+			}
+			if (!pen) {
+				ctx.moveTo(px, py);
+				pen = true;
+			} else if (px - lastX < 0.4) {
+				lo = Math.min(lo, py);
+				hi = Math.max(hi, py);
+				lastY = py;
+				continue;
+			} else {
+				if (hi > lo) {
+					ctx.lineTo(lastX, lo);
+					ctx.lineTo(lastX, hi);
+					ctx.lineTo(lastX, lastY);
+				}
 				ctx.lineTo(px, py);
 			}
-			lastX = px; lo = hi = lastY = py;
+			lastX = px;
+			lo = hi = lastY = py;
 		}
 		ctx.stroke();
 	}
@@ -121,70 +201,112 @@ export class Chart {
 		ctx.fillRect(0, 0, width, HEIGHT);
 		ctx.font = '12px system-ui, "DejaVu Sans", sans-serif';
 		if (!r) {
-			ctx.fillStyle = colours.soft; ctx.textAlign = "center";
+			ctx.fillStyle = colours.soft;
+			ctx.textAlign = "center";
 			ctx.fillText("no values yet", width / 2, HEIGHT / 2);
 			return null;
 		}
-		const scale = this.scales(r, width), text = (v) => (this.percent ? num(100 * v, 3) + " %" : num(v, 3));
-		ctx.lineWidth = 1; ctx.strokeStyle = colours.grid; ctx.fillStyle = colours.soft;
+		const scale = this.scales(r, width),
+			text = (v) => (this.percent ? num(100 * v, 3) + " %" : num(v, 3));
+		ctx.lineWidth = 1;
+		ctx.strokeStyle = colours.grid;
+		ctx.fillStyle = colours.soft;
 		ctx.textAlign = "right";
 		for (const v of ticks(r.y0, r.y1, this.logY, 5)) {
 			const py = Math.round(scale.y(v)) + 0.5;
-			ctx.beginPath(); ctx.moveTo(LEFT, py); ctx.lineTo(width - RIGHT, py); ctx.stroke();
+			ctx.beginPath();
+			ctx.moveTo(LEFT, py);
+			ctx.lineTo(width - RIGHT, py);
+			ctx.stroke();
 			ctx.fillText(text(v), LEFT - 6, py + 4);
 		}
 		ctx.textAlign = "center";
 		for (const v of ticks(r.x0, r.x1, this.logX, Math.max(3, Math.floor(width / 90)))) {
 			const px = Math.round(scale.x(v)) + 0.5;
-			ctx.beginPath(); ctx.moveTo(px, HEIGHT - BOTTOM); ctx.lineTo(px, HEIGHT - BOTTOM + 4); ctx.stroke();
+			ctx.beginPath();
+			ctx.moveTo(px, HEIGHT - BOTTOM);
+			ctx.lineTo(px, HEIGHT - BOTTOM + 4);
+			ctx.stroke();
 			ctx.fillText(num(v, 3), px, HEIGHT - BOTTOM + 17);
 		}
 		ctx.textAlign = "right";
 		ctx.fillText(this.xTitle, width - RIGHT, HEIGHT - 3);
 		ctx.strokeStyle = colours.line;
-		ctx.beginPath(); ctx.moveTo(LEFT + 0.5, TOP); ctx.lineTo(LEFT + 0.5, HEIGHT - BOTTOM + 0.5); ctx.lineTo(width - RIGHT, HEIGHT - BOTTOM + 0.5); ctx.stroke();
+		ctx.beginPath();
+		ctx.moveTo(LEFT + 0.5, TOP);
+		ctx.lineTo(LEFT + 0.5, HEIGHT - BOTTOM + 0.5);
+		ctx.lineTo(width - RIGHT, HEIGHT - BOTTOM + 0.5);
+		ctx.stroke();
 		ctx.save();
-		ctx.beginPath(); ctx.rect(LEFT, TOP - 2, width - LEFT - RIGHT, HEIGHT - TOP - BOTTOM + 4); ctx.clip();
+		ctx.beginPath();
+		ctx.rect(LEFT, TOP - 2, width - LEFT - RIGHT, HEIGHT - TOP - BOTTOM + 4);
+		ctx.clip();
 		for (const s of this.series) {
-			ctx.strokeStyle = s.colour; ctx.setLineDash(s.dash ?? []);
+			ctx.strokeStyle = s.colour;
+			ctx.setLineDash(s.dash ?? []);
 			if (this.smoothing) {
-				ctx.globalAlpha = 0.25; ctx.lineWidth = 1; this.line(ctx, s, s.y, scale, width); ctx.globalAlpha = 1;
+				ctx.globalAlpha = 0.25;
+				ctx.lineWidth = 1;
+				this.line(ctx, s, s.y, scale, width);
+				ctx.globalAlpha = 1;
 			}
 			if (s.points) {
 				ctx.fillStyle = s.colour;
 				for (let i = 0; i < s.x.length; i++) {
 					if (!Number.isFinite(s.y[i]) || (this.logY && s.y[i] <= 0)) continue;
-					ctx.beginPath(); ctx.arc(scale.x(s.x[i]), scale.y(s.y[i]), 4, 0, 7); ctx.fill();
+					ctx.beginPath();
+					ctx.arc(scale.x(s.x[i]), scale.y(s.y[i]), 4, 0, 7);
+					ctx.fill();
 				}
 				continue;
 			}
 			ctx.lineWidth = 1.8;
 			this.line(ctx, s, smooth(s.y, this.smoothing), scale, width);
-			if (s.x.length === 1) { ctx.fillStyle = s.colour; ctx.fillRect(scale.x(s.x[0]) - 2, scale.y(s.y[0]) - 2, 4, 4); }
+			if (s.x.length === 1) {
+				ctx.fillStyle = s.colour;
+				ctx.fillRect(scale.x(s.x[0]) - 2, scale.y(s.y[0]) - 2, 4, 4);
+			}
 		}
 		ctx.setLineDash([]);
 		ctx.restore();
 		return { r, scale };
 	}
 
-	colours() { return { card: css("--card"), soft: css("--soft"), grid: css("--grid"), line: css("--line"), ink: css("--ink") }; }
+	colours() {
+		return {
+			card: css("--card"),
+			soft: css("--soft"),
+			grid: css("--grid"),
+			line: css("--line"),
+			ink: css("--ink"),
+		};
+	}
 
 	paint() {
 		if (!this.box.isConnected) return;
-		const [ctx, width] = fit(this.canvas, HEIGHT), colours = this.colours();
+		const [ctx, width] = fit(this.canvas, HEIGHT),
+			colours = this.colours();
 		const drawn = this.render(ctx, width, colours);
 		const last = this.series.map((s) => `${s.name} ${num(s.y.at(-1))}`).join(", ");
 		this.canvas.setAttribute("aria-label", `${this.title} by ${this.xTitle}: ${last || "no values yet"}`);
 		this.tip.hidden = true;
-		this.legendBox?.replaceChildren(...this.series.map((s) => {
-			const swatch = h("span", { className: "swatch" });
-			swatch.style.background = s.colour;
-			return h("span", {}, swatch, s.name);
-		}));
+		this.legendBox?.replaceChildren(
+			...this.series.map((s) => {
+				const swatch = h("span", { className: "swatch" });
+				swatch.style.background = s.colour;
+				return h("span", {}, swatch, s.name);
+			}),
+		);
 		if (!drawn) return;
 		if (this.drag && this.drag.to !== undefined) {
-			ctx.fillStyle = colours.ink; ctx.globalAlpha = 0.1;
-			ctx.fillRect(Math.min(this.drag.from, this.drag.to), TOP, Math.abs(this.drag.to - this.drag.from), HEIGHT - TOP - BOTTOM);
+			ctx.fillStyle = colours.ink;
+			ctx.globalAlpha = 0.1;
+			ctx.fillRect(
+				Math.min(this.drag.from, this.drag.to),
+				TOP,
+				Math.abs(this.drag.to - this.drag.from),
+				HEIGHT - TOP - BOTTOM,
+			);
 			ctx.globalAlpha = 1;
 		} else if (this.pointer !== undefined) this.cross(ctx, width, drawn, colours);
 	}
@@ -194,26 +316,41 @@ export class Chart {
 		const rows = [];
 		let snapped = null;
 		for (const s of this.series) {
-			let lo = 0, hi = s.x.length - 1;
+			let lo = 0,
+				hi = s.x.length - 1;
 			if (hi < 0) continue;
-			while (hi - lo > 1) { const m = (lo + hi) >> 1; if (s.x[m] < at) lo = m; else hi = m; }
+			while (hi - lo > 1) {
+				const m = (lo + hi) >> 1;
+				if (s.x[m] < at) lo = m;
+				else hi = m;
+			}
 			const i = Math.abs(s.x[lo] - at) < Math.abs(s.x[hi] - at) ? lo : hi;
 			if (snapped === null) snapped = s.x[i];
 			rows.push([s, s.x[i], s.y[i]]);
 		}
 		if (snapped === null) return;
 		const px = scale.x(snapped);
-		ctx.strokeStyle = colours.soft; ctx.lineWidth = 1;
-		ctx.beginPath(); ctx.moveTo(px, TOP); ctx.lineTo(px, HEIGHT - BOTTOM); ctx.stroke();
+		ctx.strokeStyle = colours.soft;
+		ctx.lineWidth = 1;
+		ctx.beginPath();
+		ctx.moveTo(px, TOP);
+		ctx.lineTo(px, HEIGHT - BOTTOM);
+		ctx.stroke();
 		for (const [s, x, y] of rows) {
 			if (!Number.isFinite(y) || (this.logY && y <= 0)) continue;
-			ctx.fillStyle = s.colour; ctx.beginPath(); ctx.arc(scale.x(x), scale.y(y), 3.5, 0, 7); ctx.fill();
+			ctx.fillStyle = s.colour;
+			ctx.beginPath();
+			ctx.arc(scale.x(x), scale.y(y), 3.5, 0, 7);
+			ctx.fill();
 		}
-		this.tip.replaceChildren(h("b", {}, `${this.xTitle} ${num(snapped)}`), ...rows.slice(0, 12).map(([s, , y]) => {
-			const swatch = h("span", { className: "swatch" });
-			swatch.style.background = s.colour;
-			return h("div", {}, swatch, `${s.name}  `, h("b", {}, this.percent ? num(100 * y) + " %" : num(y)));
-		}));
+		this.tip.replaceChildren(
+			h("b", {}, `${this.xTitle} ${num(snapped)}`),
+			...rows.slice(0, 12).map(([s, , y]) => {
+				const swatch = h("span", { className: "swatch" });
+				swatch.style.background = s.colour;
+				return h("div", {}, swatch, `${s.name}  `, h("b", {}, this.percent ? num(100 * y) + " %" : num(y)));
+			}),
+		);
 		this.tip.hidden = false;
 		const left = px + 12 + this.tip.offsetWidth < width ? px + 12 : px - 12 - this.tip.offsetWidth;
 		this.tip.style.left = `${Math.max(0, left)}px`;
@@ -223,8 +360,11 @@ export class Chart {
 	zoomBy(factor, centre) {
 		const r = this.range();
 		if (!r) return;
-		const t = this.logX ? Math.log : (v) => v, back = this.logX ? Math.exp : (v) => v;
-		const c = t(centre ?? back((t(r.x0) + t(r.x1)) / 2)), a = t(r.x0), b = t(r.x1);
+		const t = this.logX ? Math.log : (v) => v,
+			back = this.logX ? Math.exp : (v) => v;
+		const c = t(centre ?? back((t(r.x0) + t(r.x1)) / 2)),
+			a = t(r.x0),
+			b = t(r.x1);
 		this.zoom = [back(c - (c - a) * factor), back(c + (b - c) * factor)];
 		this.draw();
 	}
@@ -232,36 +372,67 @@ export class Chart {
 	move(part) {
 		const r = this.range();
 		if (!r) return;
-		const t = this.logX ? Math.log : (v) => v, back = this.logX ? Math.exp : (v) => v, d = (t(r.x1) - t(r.x0)) * part;
+		const t = this.logX ? Math.log : (v) => v,
+			back = this.logX ? Math.exp : (v) => v,
+			d = (t(r.x1) - t(r.x0)) * part;
 		this.zoom = [back(t(r.x0) + d), back(t(r.x1) + d)];
 		this.draw();
 	}
 
 	listen() {
-		const c = this.canvas, at = (e) => e.clientX - c.getBoundingClientRect().left;
-		const scale = () => { const r = this.range(); return r && this.scales(r, c.clientWidth); };
+		const c = this.canvas,
+			at = (e) => e.clientX - c.getBoundingClientRect().left;
+		const scale = () => {
+			const r = this.range();
+			return r && this.scales(r, c.clientWidth);
+		};
 		c.addEventListener("pointermove", (e) => {
 			this.pointer = at(e);
 			if (this.drag && Math.abs(this.pointer - this.drag.from) > 4) this.drag.to = this.pointer;
 			this.draw();
 		});
-		c.addEventListener("pointerleave", () => { this.pointer = undefined; this.draw(); });
-		c.addEventListener("pointerdown", (e) => { this.drag = { from: at(e) }; c.setPointerCapture(e.pointerId); });
-		c.addEventListener("pointerup", () => {
-			const d = this.drag, s = scale();
-			this.drag = null;
-			if (d && d.to !== undefined && s) this.zoom = [s.back(Math.min(d.from, d.to)), s.back(Math.max(d.from, d.to))];
+		c.addEventListener("pointerleave", () => {
+			this.pointer = undefined;
 			this.draw();
 		});
-		c.addEventListener("dblclick", () => { this.zoom = null; this.draw(); });
-		c.addEventListener("wheel", (e) => {
-			const s = scale();
-			if (!s || !(e.ctrlKey || this.zoom || e.shiftKey)) return; // a page still scrolls over a chart
-			e.preventDefault();
-			this.zoomBy(e.deltaY > 0 ? 1.2 : 1 / 1.2, s.back(at(e)));
-		}, { passive: false });
+		c.addEventListener("pointerdown", (e) => {
+			this.drag = { from: at(e) };
+			c.setPointerCapture(e.pointerId);
+		});
+		c.addEventListener("pointerup", () => {
+			const d = this.drag,
+				s = scale();
+			this.drag = null;
+			if (d && d.to !== undefined && s)
+				this.zoom = [s.back(Math.min(d.from, d.to)), s.back(Math.max(d.from, d.to))];
+			this.draw();
+		});
+		c.addEventListener("dblclick", () => {
+			this.zoom = null;
+			this.draw();
+		});
+		c.addEventListener(
+			"wheel",
+			(e) => {
+				const s = scale();
+				if (!s || !(e.ctrlKey || this.zoom || e.shiftKey)) return; // a page still scrolls over a chart
+				e.preventDefault();
+				this.zoomBy(e.deltaY > 0 ? 1.2 : 1 / 1.2, s.back(at(e)));
+			},
+			{ passive: false },
+		);
 		c.addEventListener("keydown", (e) => {
-			const keys = { ArrowLeft: () => this.move(-0.15), ArrowRight: () => this.move(0.15), "+": () => this.zoomBy(0.7), "=": () => this.zoomBy(0.7), "-": () => this.zoomBy(1 / 0.7), 0: () => { this.zoom = null; this.draw(); } };
+			const keys = {
+				ArrowLeft: () => this.move(-0.15),
+				ArrowRight: () => this.move(0.15),
+				"+": () => this.zoomBy(0.7),
+				"=": () => this.zoomBy(0.7),
+				"-": () => this.zoomBy(1 / 0.7),
+				0: () => {
+					this.zoom = null;
+					this.draw();
+				},
+			};
 			if (!keys[e.key]) return;
 			keys[e.key]();
 			e.preventDefault();
@@ -269,13 +440,18 @@ export class Chart {
 	}
 
 	svg() {
-		const width = 720, ctx = new SvgContext(width, HEIGHT + 22 * Math.ceil(this.series.length / 3));
+		const width = 720,
+			ctx = new SvgContext(width, HEIGHT + 22 * Math.ceil(this.series.length / 3));
 		const colours = this.colours();
 		this.render(ctx, width, colours);
 		this.series.forEach((s, i) => {
-			const x = LEFT + (i % 3) * 220, y = HEIGHT + 14 + 22 * Math.floor(i / 3);
-			ctx.fillStyle = s.colour; ctx.fillRect(x, y - 8, 10, 10);
-			ctx.fillStyle = colours.ink; ctx.textAlign = "left"; ctx.fillText(s.name, x + 15, y + 1);
+			const x = LEFT + (i % 3) * 220,
+				y = HEIGHT + 14 + 22 * Math.floor(i / 3);
+			ctx.fillStyle = s.colour;
+			ctx.fillRect(x, y - 8, 10, 10);
+			ctx.fillStyle = colours.ink;
+			ctx.textAlign = "left";
+			ctx.fillText(s.name, x + 15, y + 1);
 		});
 		return ctx.text();
 	}
@@ -283,11 +459,15 @@ export class Chart {
 	csv() {
 		const quote = (s) => (/[",\n]/.test(s) ? `"${s.replaceAll('"', '""')}"` : s);
 		const rows = new Map();
-		this.series.forEach((s, k) => s.x.forEach((x, i) => {
-			if (!rows.has(x)) rows.set(x, new Array(this.series.length).fill(""));
-			rows.get(x)[k] = Number.isFinite(s.y[i]) ? s.y[i] : "";
-		}));
+		this.series.forEach((s, k) =>
+			s.x.forEach((x, i) => {
+				if (!rows.has(x)) rows.set(x, new Array(this.series.length).fill(""));
+				rows.get(x)[k] = Number.isFinite(s.y[i]) ? s.y[i] : "";
+			}),
+		);
 		const head = [this.xTitle, ...this.series.map((s) => quote(s.name))].join(",");
-		return [head, ...[...rows].sort((a, b) => a[0] - b[0]).map(([x, ys]) => [x, ...ys].join(","))].join("\n") + "\n";
+		return (
+			[head, ...[...rows].sort((a, b) => a[0] - b[0]).map(([x, ys]) => [x, ...ys].join(","))].join("\n") + "\n"
+		);
 	}
 }

@@ -19,25 +19,72 @@ const axes = { epoch: "epoch", updates: "updates", seconds: "seconds", simulated
 export async function open(app) {
 	const hidden = new Set();
 	const charts = known.map((k) => ({ ...k, chart: new Chart({ title: k.title, percent: k.percent }) }));
-	const list = h("ul", { className: "runs" }), grid = h("div", { className: "charts" }), table = h("div", { className: "scroll" });
+	const list = h("ul", { className: "runs" }),
+		grid = h("div", { className: "charts" }),
+		table = h("div", { className: "scroll" });
 	const onlyDifferent = h("input", { type: "checkbox", onchange: () => options() });
-	const axis = h("select", { "aria-label": "horizontal axis", onchange: () => draw() }, Object.keys(axes).map((k) => h("option", { value: k }, k.replace("_", " "))));
-	const logX = h("input", { type: "checkbox", onchange: () => draw() }), logY = h("input", { type: "checkbox", onchange: () => draw() });
-	const smoothing = h("input", { type: "range", min: 0, max: 0.99, step: 0.01, value: 0, "aria-label": "smoothing", oninput: () => draw() });
+	const axis = h(
+		"select",
+		{ "aria-label": "horizontal axis", onchange: () => draw() },
+		Object.keys(axes).map((k) => h("option", { value: k }, k.replace("_", " "))),
+	);
+	const logX = h("input", { type: "checkbox", onchange: () => draw() }),
+		logY = h("input", { type: "checkbox", onchange: () => draw() });
+	const smoothing = h("input", {
+		type: "range",
+		min: 0,
+		max: 0.99,
+		step: 0.01,
+		value: 0,
+		"aria-label": "smoothing",
+		oninput: () => draw(),
+	});
 	const smoothText = h("output", { className: "mono" }, "0");
-	const empty = h("div", { className: "card empty" }, h("h1", {}, "No run yet"),
+	const empty = h(
+		"div",
+		{ className: "card empty" },
+		h("h1", {}, "No run yet"),
 		h("p", {}, "Train one with a folder, and name the folder:"),
-		h("p", {}, h("code", {}, "microprop train example:letters --run runs/1"), h("br"), h("code", {}, "microprop view runs")));
-	const optionsCard = h("section", { className: "card", "aria-label": "Options" },
-		h("div", { className: "head" }, h("h2", {}, "Options"), h("label", { className: "small" }, onlyDifferent, " only differences")), table);
-	const body = h("div", { className: "split" },
+		h(
+			"p",
+			{},
+			h("code", {}, "microprop train example:letters --run runs/1"),
+			h("br"),
+			h("code", {}, "microprop view runs"),
+		),
+	);
+	const optionsCard = h(
+		"section",
+		{ className: "card", "aria-label": "Options" },
+		h(
+			"div",
+			{ className: "head" },
+			h("h2", {}, "Options"),
+			h("label", { className: "small" }, onlyDifferent, " only differences"),
+		),
+		table,
+	);
+	const body = h(
+		"div",
+		{ className: "split" },
 		h("section", { className: "card", "aria-label": "Runs" }, h("h1", {}, "Runs"), list),
-		h("div", {},
-			h("div", { className: "bar" },
-				h("label", {}, "by ", axis), h("label", {}, logX, "log x"), h("label", {}, logY, "log y"),
+		h(
+			"div",
+			{},
+			h(
+				"div",
+				{ className: "bar" },
+				h("label", {}, "by ", axis),
+				h("label", {}, logX, "log x"),
+				h("label", {}, logY, "log y"),
 				h("label", {}, "smoothing ", smoothing, smoothText),
-				h("span", { className: "soft small" }, "drag to zoom, double-click for all")),
-			grid, h("p", {}), optionsCard));
+				h("span", { className: "soft small" }, "drag to zoom, double-click for all"),
+			),
+			grid,
+			h("p", {}),
+			optionsCard,
+		),
+	);
 	const element = h("div", {}, empty, body);
 
 	const last = (r, key) => r.columns[key]?.at(-1);
@@ -45,34 +92,74 @@ export async function open(app) {
 	const limit = (r) => r.args?.options?.epochs;
 
 	async function act(r, action) {
-		try { await post("/api/control", { run: r.index, action }); } catch (e) { note(e.message); }
+		try {
+			await post("/api/control", { run: r.index, action });
+		} catch (e) {
+			note(e.message);
+		}
 	}
 
 	function item(r) {
 		const swatch = h("span", { className: "swatch" });
 		swatch.style.background = runColour(r);
-		const epoch = last(r, "epoch"), most = limit(r);
-		const text = epoch === undefined ? "no epoch yet"
-			: `epoch ${num(epoch)}${most ? " of " + num(most) : ""}, error ${num(last(r, "error"))}, right ${share(last(r, "right"))}` +
-				(Number.isFinite(last(r, "test_right")) ? `, test ${share(last(r, "test_right"))}` : "");
-		const buttons = app.about.control ? [
-			r.live && h("button", { type: "button", onclick: () => act(r, "stop") }, "Stop and save"),
-			!r.live && r.curve && r.model && !app.about.trains && h("button", { type: "button", onclick: () => act(r, "resume") }, "Resume"),
-		] : [];
-		return h("li", { "data-run": r.index },
-			h("label", {}, h("input", { type: "checkbox", checked: !hidden.has(r.name), onchange: (e) => {
-				if (e.target.checked) hidden.delete(r.name); else hidden.add(r.name);
-				draw(); options();
-			} }), h("span", {}, swatch, r.name), h("span", { className: r.live ? "badge live push" : "badge push" }, r.live ? "training" : r.curve ? "ended" : "model")),
-			r.curve && h("div", { className: "small soft" }, text), h("div", { className: "bar" }, buttons));
+		const epoch = last(r, "epoch"),
+			most = limit(r);
+		const text =
+			epoch === undefined
+				? "no epoch yet"
+				: `epoch ${num(epoch)}${most ? " of " + num(most) : ""}, ` +
+					`error ${num(last(r, "error"))}, right ${share(last(r, "right"))}` +
+					(Number.isFinite(last(r, "test_right")) ? `, test ${share(last(r, "test_right"))}` : "");
+		const buttons = app.about.control
+			? [
+					r.live && h("button", { type: "button", onclick: () => act(r, "stop") }, "Stop and save"),
+					!r.live &&
+						r.curve &&
+						r.model &&
+						!app.about.trains &&
+						h("button", { type: "button", onclick: () => act(r, "resume") }, "Resume"),
+				]
+			: [];
+		return h(
+			"li",
+			{ "data-run": r.index },
+			h(
+				"label",
+				{},
+				h("input", {
+					type: "checkbox",
+					checked: !hidden.has(r.name),
+					onchange: (e) => {
+						if (e.target.checked) hidden.delete(r.name);
+						else hidden.add(r.name);
+						draw();
+						options();
+					},
+				}),
+				h("span", {}, swatch, r.name),
+				h(
+					"span",
+					{ className: r.live ? "badge live push" : "badge push" },
+					r.live ? "training" : r.curve ? "ended" : "model",
+				),
+			),
+			r.curve && h("div", { className: "small soft" }, text),
+			h("div", { className: "bar" }, buttons),
+		);
 	}
 
 	function series(entry, r, key, k) {
-		const x = r.columns[axis.value], y = r.columns[key];
+		const x = r.columns[axis.value],
+			y = r.columns[key];
 		if (!x || !y || !y.some(Number.isFinite)) return null;
 		const there = y.every(Number.isFinite) ? null : y.map((v, i) => i).filter((i) => Number.isFinite(y[i]));
-		return { name: r.name + (k ? " (test)" : ""), colour: runColour(r), dash: k ? [6, 4] : undefined,
-			x: there ? there.map((i) => x[i]) : x, y: there ? there.map((i) => y[i]) : y };
+		return {
+			name: r.name + (k ? " (test)" : ""),
+			colour: runColour(r),
+			dash: k ? [6, 4] : undefined,
+			x: there ? there.map((i) => x[i]) : x,
+			y: there ? there.map((i) => y[i]) : y,
+		};
 	}
 
 	function draw() {
@@ -80,12 +167,22 @@ export async function open(app) {
 		const runs = app.runs.filter((r) => r.curve && !hidden.has(r.name));
 		for (const entry of charts) {
 			const c = entry.chart;
-			Object.assign(c, { xTitle: axis.value.replace("_", " "), logX: logX.checked, logY: logY.checked, smoothing: Number(smoothing.value) });
-			if (c.axis !== axis.value) { c.axis = axis.value; c.zoom = null; }
+			Object.assign(c, {
+				xTitle: axis.value.replace("_", " "),
+				logX: logX.checked,
+				logY: logY.checked,
+				smoothing: Number(smoothing.value),
+			});
+			if (c.axis !== axis.value) {
+				c.axis = axis.value;
+				c.zoom = null;
+			}
 			c.series = entry.keys.flatMap((key, k) => runs.map((r) => series(entry, r, key, k))).filter(Boolean);
 			const there = c.series.length > 0 || entry.title === "Error";
 			if (there !== c.element.isConnected) {
-				const shown = charts.filter((o) => (o === entry ? there : o.chart.element.parentElement === grid)).map((o) => o.chart.element);
+				const shown = charts
+					.filter((o) => (o === entry ? there : o.chart.element.parentElement === grid))
+					.map((o) => o.chart.element);
 				grid.replaceChildren(...shown);
 			}
 			c.draw();
@@ -95,7 +192,8 @@ export async function open(app) {
 	function options() {
 		const runs = app.runs.filter((r) => r.args && !hidden.has(r.name));
 		optionsCard.hidden = runs.length === 0;
-		const text = (v) => (v === undefined || v === null ? "–" : typeof v === "object" ? JSON.stringify(v) : String(v));
+		const text = (v) =>
+			v === undefined || v === null ? "–" : typeof v === "object" ? JSON.stringify(v) : String(v);
 		const rows = new Map();
 		for (const r of runs) {
 			const { options: o, arguments: words, ...rest } = r.args;
@@ -108,9 +206,30 @@ export async function open(app) {
 			const cells = runs.map((r) => values.get(r) ?? "–");
 			const differs = cells.some((c) => c !== cells[0]);
 			if (onlyDifferent.checked && !differs) return null;
-			return h("tr", { className: differs ? "differs" : "" }, h("th", { scope: "row" }, key), cells.map((c) => h("td", {}, c)));
+			return h(
+				"tr",
+				{ className: differs ? "differs" : "" },
+				h("th", { scope: "row" }, key),
+				cells.map((c) => h("td", {}, c)),
+			);
 		});
-		table.replaceChildren(h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "option"), runs.map((r) => h("th", { scope: "col" }, r.name)))), h("tbody", {}, body.filter(Boolean))));
+		table.replaceChildren(
+			h(
+				"table",
+				{},
+				h(
+					"thead",
+					{},
+					h(
+						"tr",
+						{},
+						h("th", {}, "option"),
+						runs.map((r) => h("th", { scope: "col" }, r.name)),
+					),
+				),
+				h("tbody", {}, body.filter(Boolean)),
+			),
+		);
 	}
 
 	let counted = 0;
@@ -127,7 +246,10 @@ export async function open(app) {
 		for (const r of app.runs) list.querySelector(`[data-run="${r.index}"]`)?.replaceWith(item(r));
 		draw();
 	});
-	app.listen((kind) => { if (kind === "runs") all(); else if (kind === "line") lines(); });
+	app.listen((kind) => {
+		if (kind === "runs") all();
+		else if (kind === "line") lines();
+	});
 	all();
 	return { element, restyle: all, show: draw };
 }
