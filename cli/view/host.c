@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loads microprop-view.so and answers what it asks. The module is beside the program, or where it was installed;
- * MICROPROP_VIEW names another. */
+/* Loads microprop-view.so and answers what it asks. The module is beside the program, or where it was installed. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,9 +76,6 @@ static bool module_in(const char *folder, char path[PATH_MAX])
 static bool module_find(char path[PATH_MAX])
 {
 	char self[PATH_MAX];
-	const char *named = getenv("MICROPROP_VIEW");
-	if (named)
-		return snprintf(path, PATH_MAX, "%s", named) < PATH_MAX;
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	self[n < 0 ? 0 : n] = '\0';
 	char *end = strrchr(self, '/');
