@@ -146,14 +146,14 @@ int tool_run(Args *a, const char *target, const char *verb)
 
 /* ---- gf11 debug ---- */
 
-/* A line of any length, without its end; NULL at the end of the input. */
-static char *line_read(char **line, size_t *capacity)
+/* A line of any length, without its end; false at the end of the input. */
+static bool line_read(char **line, size_t *capacity)
 {
 	ssize_t len = getline(line, capacity, stdin);
 	if (len < 0)
-		return NULL;
+		return false;
 	(*line)[strcspn(*line, "\r\n")] = '\0';
-	return *line;
+	return true;
 }
 
 static bool is_quit(const char *line)
@@ -169,27 +169,54 @@ static bool is_step(const char *line)
 	return *line == 's' || *line == 'w';
 }
 
+/* One command; json: one object a line instead of text. */
+static mp_status debug_command(mp_gf11 *g, const char *command, bool json)
+{
+	if (!json) {
+		mp_status status = mp_gf11_debug(g, command, show_lines, stdout);
+		fflush(stdout);
+		return status;
+	}
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+	mp_status status = f ? mp_gf11_debug(g, command, show_lines, f) : MP_NO_MEMORY;
+	if (f)
+		fclose(f);
+	Json j = { .f = stdout };
+	json_open(&j, NULL, '{');
+	json_text(&j, "command", command);
+	json_text(&j, "text", text ? text : "");
+	if (status != MP_OK)
+		json_text(&j, "error", mp_gf11_get_messages(g));
+	json_count(&j, "cycle", mp_gf11_get_info(g)->cycle);
+	json_bool(&j, "ended", mp_gf11_get_info(g)->ended);
+	json_end(&j);
+	fflush(stdout);
+	free(text);
+	return status;
+}
+
 /* Commands come from the terminal or a pipe; from a pipe they are echoed, so that the output reads like a session. */
-static int debug_loop(mp_gf11 *g)
+static int debug_loop(mp_gf11 *g, bool json)
 {
 	bool echo = !isatty(STDIN_FILENO);
 	char *line = NULL, *again = NULL;
 	size_t capacity = 0;
 	int rc = EXIT_DONE;
 	for (;;) {
-		show(stdout, "(cycle %llu) ", (unsigned long long)mp_gf11_get_info(g)->cycle);
+		if (!json)
+			show(stdout, "(cycle %llu) ", (unsigned long long)mp_gf11_get_info(g)->cycle);
 		fflush(stdout);
-		if (!line_read(&line, &capacity) || is_quit(line)) {
-			show(stdout, echo && line && is_quit(line) ? "%s\n" : "\n", line);
+		bool more = line_read(&line, &capacity), quit = more && is_quit(line);
+		if (!json && (echo || !more))
+			show(stdout, "%s\n", more ? line : "");
+		if (!more || quit)
 			break;
-		}
-		if (echo)
-			show(stdout, "%s\n", line);
 		const char *command = line[strspn(line, " \t")] ? line : again ? again : "";
-		mp_status status = mp_gf11_debug(g, command, show_lines, stdout);
-		fflush(stdout);
+		mp_status status = debug_command(g, command, json);
 		if (status != MP_OK)
-			rc = after_gf11(g, status);
+			rc = json ? EXIT_USAGE : after_gf11(g, status);
 		else if (command == line && is_step(line)) {
 			free(again);
 			again = strdup(line);
@@ -227,11 +254,11 @@ static long number_of(const Args *a, const char *name, long least, long most, lo
 
 static int debug_run(Args *a)
 {
-	static const char taken[] = " machine procs level set base route fill ";
+	static const char taken[] = " machine procs level set base route fill json ";
 	const char **set, **base, **route, *fill = args_text(a, "fill");
 	for (size_t i = 0; i < a->givens; i++)
 		if (!strstr(taken, a->given[i].name)) {
-			complain("its options are: --machine --procs --level --set --base --route --fill",
+			complain("its options are: --machine --procs --level --set --base --route --fill --json",
 			         "debug has no option '--%s'", a->given[i].name);
 			return EXIT_USAGE;
 		}
@@ -266,9 +293,11 @@ static int debug_run(Args *a)
 	int rc = status == MP_OK ? EXIT_DONE : after_gf11(g, status);
 	if (status == MP_OK) {
 		const mp_gf11_info *info = mp_gf11_get_info(g);
-		show(stdout, "%s: %u operations in %u cycles, %u processors; help lists the commands\n", info->name,
-		     info->issues, info->cycles, info->processors);
-		rc = debug_loop(g);
+		bool json = args_flag(a, "json");
+		if (!json)
+			show(stdout, "%s: %u operations in %u cycles, %u processors; help lists the commands\n", info->name,
+			     info->issues, info->cycles, info->processors);
+		rc = debug_loop(g, json);
 	}
 	mp_gf11_close(g);
 	return rc;

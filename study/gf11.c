@@ -224,8 +224,8 @@ mp_status mp_gf11_run(mp_gf11 *g, uint64_t cycles)
 static void restart_body(void *arg)
 {
 	const Call *c = arg;
-	bench_start(bench_of(c));
-	c->g->debug = debug_new(c->g->b);
+	bench_of(c);
+	debug_restart(c->g->debug);
 }
 
 mp_status mp_gf11_restart(mp_gf11 *g) { return api_call(&g->cx, restart_body, &(Call){ .g = g }); }

@@ -54,7 +54,8 @@ debug() { printf '%b' "$1" | t gf11 debug "$2" $values --procs 4 $3; }
 debug 's\n\nw 3\nflight\nuntil r3\nregisters\nlist\nu sram:200\nset sram:202@1=5\nc\np sram:200..202@0..1\nquit\n' axpy.mc
 debug 'until 31\nflight\nuntil z\nprint z\np q\nu 9999\nrestart\nr\np z\nstap\n' "$axpy"
 debug 'switch\nbases\nproc 2\nuntil cond:0\nprint cond:0@0..3' least.ops '--route 0=ring'
-debug 's\n' axpy.mc --json
+debug 's\nstap\nc\nquit\n' axpy.mc --json
+debug 's\n' axpy.mc --traced
 debug 's\n' -
 debug 's\n' axpy.mc '--level none'
 debug 's\n' axpy.mc '--fill ones'

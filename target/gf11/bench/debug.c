@@ -27,6 +27,12 @@ Debug *debug_new(Workbench *b)
 	return d;
 }
 
+void debug_restart(Debug *d)
+{
+	bench_start(d->b);
+	memset(d->reg, 0, (size_t)(d->b->m->registers + d->b->m->conditions) * sizeof *d->reg);
+}
+
 static bool ended(const Debug *d) { return bench_ended(d->b); }
 
 /* ---- what a cycle does ---- */
@@ -474,8 +480,7 @@ static void cmd_switch(Debug *d, Scan *s, Buf *out)
 static void cmd_restart(Debug *d, Scan *s, Buf *out)
 {
 	scan_end(s, "write restart alone");
-	bench_start(d->b);
-	memset(d->reg, 0, (size_t)(d->b->m->registers + d->b->m->conditions) * sizeof *d->reg);
+	debug_restart(d);
 	buf_puts(out, "at cycle 0, memory as at first\n");
 }
 

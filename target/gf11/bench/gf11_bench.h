@@ -103,6 +103,7 @@ void pipeline_svg(Ctx *cx, const Machine *m, const Routine *r, Buf *out); /* a r
 
 typedef struct Debug Debug;
 Debug *debug_new(Workbench *b);
+void debug_restart(Debug *d);                             /* bench_start, and nothing is written */
 bool debug_command(Debug *d, const char *line, Buf *out); /* false: quit */
 
 #endif
