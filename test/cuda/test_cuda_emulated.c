@@ -151,6 +151,16 @@ static void open_trial(Trial *t, uint64_t seed, uint32_t most, bool settles)
 	side_take(&t->cuda, &t->c);
 }
 
+static void close_trial(Trial *t)
+{
+	cases_free(&t->c);
+	side_close(&t->cpu);
+	side_close(&t->cuda);
+	free(t->order);
+	free(t->a);
+	free(t->b);
+}
+
 static void show_failure(const Trial *t)
 {
 	show(t);
@@ -180,15 +190,11 @@ static void agree(uint64_t seed, uint32_t most, bool settles)
 		const uint64_t batch[] = { t.examples, 1, 1 + t.examples / 3, 1 + t.examples / 2, 1 + t.examples / 2 };
 		same_updates(&t, 3, batch[i], i == 1 || i == 2, i >= 3);
 	}
-	cases_free(&t.c);
-	side_close(&t.cpu);
-	side_close(&t.cuda);
-	free(t.order);
-	free(t.a);
-	free(t.b);
+	close_trial(&t);
 }
 
-/* MICROPROP_NETWORKS=N: N more. MICROPROP_TEST_GPU=1: on a GPU, as MICROPROP_CUDA says. */
+/* MICROPROP_NETWORKS=N: N more. MICROPROP_TEST_GPU=1: on a GPU, as MICROPROP_CUDA says. MICROPROP_TEST=NAME: only this
+ * test. */
 static void agree_all(bool settles)
 {
 	static const uint32_t sizes[] = { 6, 20, 6, 40, 3 };
@@ -207,6 +213,71 @@ static void random_networks_agree(void **state)
 	agree_all(false);
 }
 
+/* ---- mutants ---- */
+
+/* Barriers of the kernels of a network, at most. */
+static uint32_t barriers_of(const char *dump)
+{
+	char line[256];
+	uint32_t n = 0;
+	FILE *f = fopen(dump, "r");
+
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f))
+		n += strcmp(line, "\tbar.sync 0;\n") == 0;
+	fclose(f);
+	return n;
+}
+
+/* An update of all examples, twice: does the kernel fail? It must, or its results are those of target cpu. */
+static bool is_caught(uint64_t seed, uint32_t most, bool settles)
+{
+	static Trial t;
+	static jmp_buf edge;
+	volatile bool caught = false;
+
+	open_trial(&t, seed, most, settles);
+	t.cuda.cx.edge = &edge;
+	if (setjmp(edge))
+		caught = true;
+	else
+		same_updates(&t, 3, t.examples, false, false);
+	close_trial(&t);
+	return caught;
+}
+
+/* Every barrier of two kernels is left out, one at a time: one has rows in shared memory, one in global. */
+static void mutants_are_caught(void **state)
+{
+	static const struct {
+		uint64_t seed;
+		uint32_t most,
+			share; /* percent that are caught: others are redundant, where a thread has the same row in two steps */
+	} kernels[] = { { 4, 6, 20 }, { 3, 6, 30 } };
+	char dump[] = "cuda-mutant.ptx", number[16];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(kernels); i++) {
+		uint32_t caught = 0, all;
+		setenv("MICROPROP_CUDA", "emulate:1", 1);
+		setenv("MICROPROP_CUDA_DUMP", dump, 1);
+		assert_false(is_caught(kernels[i].seed, kernels[i].most, false));
+		unsetenv("MICROPROP_CUDA_DUMP");
+		all = barriers_of(dump);
+		for (uint32_t k = 1; k <= all; k++) {
+			snprintf(number, sizeof number, "%u", k);
+			setenv("MICROPROP_CUDA_DROP", number, 1);
+			bool is = is_caught(kernels[i].seed, kernels[i].most, false);
+			caught += is;
+			if (getenv("MICROPROP_LOUD"))
+				print_message("kernel %zu without barrier %u of %u: %s\n", i, k, all, is ? "caught" : "the same bits");
+		}
+		unsetenv("MICROPROP_CUDA_DROP");
+		assert_true(caught * 100 >= all * kernels[i].share);
+	}
+	remove(dump);
+}
+
 /* Also where the data states the ticks of each case. */
 static void settling_networks_agree(void **state)
 {
@@ -219,6 +290,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_networks_agree),
 		cmocka_unit_test(settling_networks_agree),
+		cmocka_unit_test(mutants_are_caught),
 	};
+	cmocka_set_test_filter(getenv("MICROPROP_TEST"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -454,6 +454,14 @@ static void one_emit(Kernel *k, uint32_t col)
 	loop_end(k->e, &c.loop);
 }
 
+/* Columns that are always 1, where rows have them. */
+static void ones_emit(Kernel *k)
+{
+	for (uint32_t i = 0; i < k->s->one_columns; i++)
+		if (k->map[BUF_ACT][k->s->ones[i] / COLUMN_BLOCK] != NO_BLOCK)
+			one_emit(k, k->s->ones[i]);
+}
+
 /* Inputs of the block's rows, by copies of 4 or 16 bytes. */
 static void load_emit(Kernel *k)
 {
@@ -483,9 +491,7 @@ static void load_emit(Kernel *k)
 		}
 	}
 	ins(e, "cp.async.wait_all");
-	for (uint32_t i = 0; i < k->s->one_columns; i++)
-		if (k->map[BUF_ACT][k->s->ones[i] / COLUMN_BLOCK] != NO_BLOCK)
-			one_emit(k, k->s->ones[i]);
+	ones_emit(k);
 }
 
 static void step_emit(Kernel *k, const DeviceStep *s)
@@ -521,6 +527,8 @@ void steps_emit(Kernel *k, uint32_t first, uint32_t end)
 
 	if (s->job->data.code_count)
 		padding_clear(k);
+	if (s->job->data.from && first == 0) /* else when inputs are loaded */
+		ones_emit(k);
 	for (uint32_t i = first; i < end; i++) {
 		const DeviceStep *d = &s->step[i];
 		if (d->kind == STEP_MARK || d->kind == STEP_SCORES || d->kind == STEP_CODES)
