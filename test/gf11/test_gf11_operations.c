@@ -200,7 +200,7 @@ static void random_body(Ctx *cx, void *arg)
 	Buf text = { .arena = &cx->keep };
 	Code *code = toy_program(cx, machine, seed, 20 + (uint32_t)seed * 5);
 	operations_print(machine, code, &text);
-	const WorkbenchSpec spec = { .m = machine, .procs = PROCS, .threads = 1, .level = seed == 3 };
+	const WorkbenchSpec spec = { .m = machine, .procs = PROCS, .threads = 1 };
 	uint64_t sum[3];
 	for (int way = 0; way < 3; way++) {
 		Workbench *b = bench_open(cx, NULL, source(cx, text.s), &spec);

@@ -139,10 +139,9 @@ static Steps *steps_make(const CommandRun *c, int sum, uint32_t procs)
 
 static void steps_draw(const CommandRun *c, const char *title, const Steps *s, Buf *b)
 {
-	enum { LEAST = 72 }; /* of a box: its text must have space */
 	int width = 720;
-	if ((int)(130 + s->procs * LEAST) > width && s->procs > 8)
-		width = (int)(130 + s->procs * (s->slots ? LEAST + 30 : LEAST));
+	if (s->procs > 8) /* the text of a box must have space */
+		width = (int)(130 + s->procs * ((s->procs > 11 ? 92u : 72u) + (s->slots ? 30u : 0)));
 	double left = 110, wide = (width - left - 20) / s->procs, high = 74;
 	drawing_start(b, title, width, (int)(66 + (s->steps + 1) * high));
 	for (uint32_t p = 0; p < s->procs; p++)

@@ -117,8 +117,8 @@ static void draw_boxes(const Canvas *k)
 	}
 }
 
-/* A machine whose ports form a ring has no crossbars: who sends to whom. */
-static void draw_ring(const Switch *s, const char *title, const Setting *set, Buf *out)
+/* A machine whose ports form a ring has no crossbars: a row ends where the next begins. */
+static void draw_ring(Ctx *cx, const Switch *s, const char *title, const Setting *set, Buf *out)
 {
 	enum { A_ROW = 24 };
 	drawing_start(out, title, 760, (int)(80 + (s->ports + A_ROW - 1) / A_ROW * 34));
@@ -128,8 +128,10 @@ static void draw_ring(const Switch *s, const char *title, const Setting *set, Bu
 		snprintf(text, sizeof text, "%u", p);
 		draw_box(out, x, y, 22, 18, s->dead.port[p] ? "#f4c7c3" : FILL_A, NULL);
 		draw_text(out, x + 11, y + 12.5, "middle", 9, text);
-		if (set->in[p] != NO_ROUTE && p % A_ROW + 1 < A_ROW)
+		if (set->in[p] == p + 1 && p % A_ROW + 1 < A_ROW)
 			draw_arrow(out, x + 22, y + 9, x + 29, y + 9, true);
+		else if (set->in[p] != NO_ROUTE && set->in[p] != p + 1)
+			draw_text(out, x + 11, y + 29, "middle", 9, draw_label(cx, "to %u", set->in[p]));
 	}
 	drawing_end(out);
 }
@@ -138,7 +140,7 @@ void switch_svg(Ctx *cx, const Switch *s, const char *title, const Setting *set,
 {
 	Canvas k = { .s = s, .n = s->n, .b = out };
 	if (s->m->ring_only) {
-		draw_ring(s, title, set, out);
+		draw_ring(cx, s, title, set, out);
 		return;
 	}
 	k.box = s->n > 12 ? 34 : 60;
