@@ -39,7 +39,9 @@ typedef struct Stream {
 	ViewServer *server;
 	struct MHD_Connection *connection;
 	bool waits; /* the connection is suspended */
-	double sent;
+	bool gone;  /* the page has closed it */
+	int fd;
+	double sent, looked;
 	uint64_t position[VIEW_RUNS];
 	char *text; /* [EVENT_BYTES] */
 	size_t len, taken;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Event streams: one for each page. A stream without news is suspended and costs nothing; the ticker wakes it. */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,12 +38,12 @@ static ssize_t stream_read(void *user, uint64_t pos, char *buf, size_t max)
 	}
 	if (t->taken == t->len) {
 		pthread_mutex_lock(&s->lock);
-		bool stopping = s->stopping;
-		t->waits = !stopping;
+		bool ends = s->stopping || t->gone;
+		t->waits = !ends;
 		if (t->waits)
 			MHD_suspend_connection(t->connection);
 		pthread_mutex_unlock(&s->lock);
-		return stopping ? MHD_CONTENT_READER_END_OF_STREAM : 0;
+		return ends ? MHD_CONTENT_READER_END_OF_STREAM : 0;
 	}
 	size_t n = t->len - t->taken < max ? t->len - t->taken : max;
 	memcpy(buf, t->text + t->taken, n);
@@ -62,11 +63,24 @@ static void stream_free(void *user)
 	free(t);
 }
 
+/* Nothing reads a connection that is suspended, so that it is looked at once a second. */
+static bool stream_closed(Stream *t, double now)
+{
+	struct pollfd p = { .fd = t->fd, .events = POLLRDHUP };
+	if (now - t->looked < 1)
+		return false;
+	t->looked = now;
+	return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
 void streams_wake(ViewServer *s, bool all)
 {
 	double now = clock_now();
 	for (Stream *t = s->streams; t; t = t->next) {
-		if (!t->waits || (!all && now - t->sent < SILENCE))
+		if (!t->waits)
+			continue;
+		t->gone = stream_closed(t, now);
+		if (!all && !t->gone && now - t->sent < SILENCE)
 			continue;
 		t->waits = false;
 		MHD_resume_connection(t->connection);
@@ -84,6 +98,7 @@ enum MHD_Result stream_open(ViewServer *s, struct MHD_Connection *c)
 		return respond_text(c, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory\n");
 	}
 	*t = (Stream){ .server = s, .connection = c, .text = text, .sent = clock_now() };
+	t->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	positions_read(last ? last : MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "from"), t->position);
 	memcpy(text, beginning, sizeof beginning - 1);
 	t->len = sizeof beginning - 1;

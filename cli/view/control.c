@@ -14,65 +14,107 @@
 
 extern char **environ;
 
-static bool run_stop(const PageRun *r) { return r->trainer > 0 && !kill(r->trainer, SIGTERM); }
+static bool run_stop(Page *p, const PageRun *r)
+{
+	pthread_mutex_lock(&p->lock);
+	trainers_find(p); /* it may have ended, and another process have its number */
+	bool done = r->trainer > 0 && !kill(r->trainer, SIGTERM);
+	pthread_mutex_unlock(&p->lock);
+	return done;
+}
 
-/* microprop train with the arguments of the run, from its checkpoint, in the same folder. */
+/* Options of the old run that a resumed one does not take over: where it wrote other files, and how it was watched. */
+static const struct {
+	const char *name;
+	bool value;
+} dropped[] = {
+	{ "--resume", true }, { "--load", true },       { "--save", true },      { "--run", true },
+	{ "--svg", true },    { "--write-topo", true }, { "--fault-log", true }, { "--force", false },
+	{ "--view", false },  { "--control", false },   { "--json", false },
+};
+
+/* How many words from here on are dropped. */
+static size_t words_dropped(const char *word)
+{
+	for (size_t k = 0; k < COUNT(dropped); k++) {
+		size_t len = strlen(dropped[k].name);
+		if (!strncmp(word, dropped[k].name, len) && (!word[len] || word[len] == '='))
+			return dropped[k].value && !word[len] ? 2 : 1;
+	}
+	return 0;
+}
+
+/* microprop train with the arguments of the run, from its checkpoint, in the same folder; NULL: it was no such run. */
 static char **resume_words(const PageRun *r, json_t *args, char *checkpoint)
 {
 	json_t *given = json_object_get(args, "arguments");
-	const char *command = json_string_value(json_array_get(given, 0));
+	const char *first = json_string_value(json_array_get(given, 0));
 	size_t n = json_array_size(given), count = 0;
-	char **words = calloc(n + 10, sizeof *words);
-	if (!words || !command || strcmp(command, "train"))
-		return words; /* a folder from elsewhere starts nothing but a trainer */
+	char **words = first && !strcmp(first, "train") ? calloc(n + 10, sizeof *words) : NULL;
+	if (!words)
+		return NULL;
 	words[count++] = "microprop";
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n;) {
 		const char *word = json_string_value(json_array_get(given, i));
-		static const char *const dropped[] = { "--resume", "--load", "--view", "--control", "--json" };
-		bool drop = !word, value = false;
-		for (size_t k = 0; word && k < COUNT(dropped) && !drop; k++) {
-			size_t len = strlen(dropped[k]);
-			drop = !strncmp(word, dropped[k], len) && (!word[len] || word[len] == '=');
-			value = drop && k < 2 && !word[len];
-		}
+		size_t drop = word ? words_dropped(word) : 1;
 		if (!drop)
 			words[count++] = (char *)(uintptr_t)word;
-		i += value;
+		i += drop ? drop : 1;
 	}
-	(void)r;
+	words[count++] = "--run";
+	words[count++] = r->folder;
 	words[count++] = "--resume";
 	words[count++] = checkpoint;
 	words[count++] = "--quiet";
 	return words;
 }
 
+/* Signals are blocked here, but not in the trainer. */
+static pid_t trainer_start(char **words)
+{
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t how;
+	sigset_t none, standard;
+	pid_t child = 0;
+	sigemptyset(&none);
+	sigemptyset(&standard);
+	sigaddset(&standard, SIGPIPE);
+	sigaddset(&standard, SIGCHLD);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	posix_spawnattr_init(&how);
+	posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	posix_spawnattr_setsigmask(&how, &none);
+	posix_spawnattr_setsigdefault(&how, &standard);
+	posix_spawnattr_setpgroup(&how, 0); /* Ctrl-C ends the page, not the run */
+	if (posix_spawn(&child, "/proc/self/exe", &files, &how, words, environ))
+		child = 0;
+	posix_spawnattr_destroy(&how);
+	posix_spawn_file_actions_destroy(&files);
+	return child;
+}
+
 static bool run_resume(const PageRun *r, const char **why)
 {
 	size_t size = strlen(r->folder) + sizeof "/last.safetensors";
-	char *file = malloc(size), *checkpoint = malloc(size);
-	posix_spawn_file_actions_t quiet;
-	pid_t child = 0;
-	*why = "its args.json cannot be read";
+	char *file = malloc(size), *checkpoint = malloc(size), **words = NULL;
+	json_t *args = NULL;
+	*why = "its args.json cannot be read, or is not that of a training run";
 	if (file && checkpoint) {
 		snprintf(file, size, "%s/args.json", r->folder);
 		snprintf(checkpoint, size, "%s/last.safetensors", r->folder);
-		json_t *args = json_load_file(file, 0, NULL);
-		char **words = args ? resume_words(r, args, checkpoint) : NULL;
-		posix_spawn_file_actions_init(&quiet);
-		posix_spawn_file_actions_addopen(&quiet, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-		posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-		if (words && words[0]) {
-			*why = "the trainer cannot be started";
-			if (posix_spawn(&child, "/proc/self/exe", &quiet, NULL, words, environ))
-				child = 0;
-		}
-		posix_spawn_file_actions_destroy(&quiet);
-		free(words);
-		json_decref(args);
+		args = json_load_file(file, 0, NULL);
+		words = resume_words(r, args, checkpoint);
 	}
+	if (words)
+		*why = "the trainer cannot be started";
+	bool started = words && trainer_start(words) > 0;
+	free(words);
+	json_decref(args);
 	free(file);
 	free(checkpoint);
-	return child > 0;
+	return started;
 }
 
 void control_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
@@ -89,7 +131,7 @@ void control_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	json_int_t i = json_is_integer(run) ? json_integer_value(run) : -1;
 	bool known = i >= 0 && i < (json_int_t)p->runs && action, done = false;
 	if (known && !strcmp(action, "stop"))
-		done = run_stop(&p->run[i]);
+		done = run_stop(p, &p->run[i]);
 	else if (known && !strcmp(action, "resume") && p->run[i].folder && !p->run[i].trainer && !p->run[i].feed)
 		done = run_resume(&p->run[i], &why);
 	else

@@ -74,6 +74,7 @@ void page_scan(Page *p);                          /* new runs in folders of runs
 bool page_changed(void *page);
 size_t page_events(void *page, uint64_t position[VIEW_RUNS], char *text, size_t size);
 void page_close(Page *p);
+void trainers_find(Page *p);      /* locked: which runs are being trained, and by whom */
 char *run_args(const PageRun *r); /* args.json, compact; NULL: there is none; free it */
 void feed_line(Feed *f, const char *line, size_t len);
 AnswerFn about_answer, runs_answer, metrics_answer, control_answer;

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "page.h"
@@ -144,7 +143,13 @@ static uint64_t metrics_size(PageRun *r)
 		return n;
 	}
 	int fd = metrics_fd(r);
-	return fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink ? (uint64_t)st.st_size : 0;
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return 0;
+	if (st.st_nlink)
+		return (uint64_t)st.st_size;
+	close(fd); /* it was removed; there may be another one by now */
+	r->fd = -1;
+	return 0;
 }
 
 static size_t metrics_read(PageRun *r, uint64_t at, char *text, size_t size)
@@ -222,34 +227,51 @@ void metrics_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	PageRun *r = query_run(p, q, a);
 	if (!r)
 		return;
-	uint64_t size = metrics_size(r), lines = metrics_lines(r, size);
 	*a = (ViewAnswer){ .status = 200, .type = "application/jsonl" };
 	FILE *f = open_memstream(&a->body, &a->len);
 	if (!f)
 		return;
+	pthread_mutex_lock(&p->lock);
+	uint64_t size = metrics_size(r), lines = metrics_lines(r, size);
 	fprintf(f, "%llu\n", (unsigned long long)size);
 	metrics_write(r, f, size, lines / MOST_LINES + 1);
+	pthread_mutex_unlock(&p->lock);
 	fclose(f);
 }
 
 /* ---- events -------------------------------------------------------------------------------------- */
 
+/* Has the process this very file open? The list of locks names devices as the file system does, not as stat. */
+static bool process_has(int pid, const struct stat *file)
+{
+	char folder[40], name[300];
+	bool has = false;
+	snprintf(folder, sizeof folder, "/proc/%d/fd", pid);
+	DIR *list = opendir(folder);
+	for (const struct dirent *d; !has && list && (d = readdir(list));) {
+		struct stat st;
+		snprintf(name, sizeof name, "%s/%s", folder, d->d_name);
+		has = !stat(name, &st) && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+	}
+	if (list)
+		closedir(list);
+	return has;
+}
+
 /* The process that holds a lock on metrics.jsonl trains it. */
-static void trainers_find(Page *p)
+void trainers_find(Page *p)
 {
 	FILE *f = fopen("/proc/locks", "re");
 	pid_t trainer[PAGE_RUNS] = { 0 };
 	struct stat st;
 	char line[200];
 	while (f && fgets(line, sizeof line, f)) {
-		unsigned major, minor;
 		unsigned long long inode;
 		int pid;
-		if (sscanf(line, "%*s FLOCK %*s WRITE %d %x:%x:%llu", &pid, &major, &minor, &inode) != 4)
+		if (sscanf(line, "%*s FLOCK %*s WRITE %d %*x:%*x:%llu", &pid, &inode) != 2 || pid <= 0)
 			continue;
 		for (uint32_t i = 0; i < p->runs; i++)
-			if (p->run[i].fd >= 0 && !fstat(p->run[i].fd, &st) && st.st_ino == inode &&
-			    (major(st.st_dev) == major || major == 0) && pid > 0)
+			if (p->run[i].fd >= 0 && !fstat(p->run[i].fd, &st) && st.st_ino == inode && process_has(pid, &st))
 				trainer[i] = pid;
 	}
 	if (f)

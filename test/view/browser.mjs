@@ -130,6 +130,21 @@ await shot("network");
 await page.select('select[aria-label="run"]', "1");
 await page.waitForFunction(() => document.body.textContent.includes("checkpoints, epoch"));
 
+// ---- resumed and stopped from the page ----
+const press = (name) =>
+	page.evaluate(
+		(t) => [...document.querySelectorAll('[data-run="0"] button')].find((b) => b.textContent === t).click(),
+		name,
+	);
+await page.click('nav a[href="#runs"]');
+const ended = await epochs();
+await press("Resume");
+await page.waitForFunction(() => document.querySelector('[data-run="0"]').textContent.includes("training"));
+for (let i = 0; i < 600 && (await epochs()) <= ended; i++) await wait(100);
+check((await epochs()) > ended, "a run is resumed from the page");
+await press("Stop and save");
+await page.waitForFunction(() => document.querySelector('[data-run="0"]').textContent.includes("Resume"));
+
 // ---- machine: numbers of `gf11 --json` ----
 await page.click('nav a[href="#machine"]');
 await page.waitForFunction(() => document.querySelectorAll('section[aria-label^="Table 1"] tbody tr').length > 10);

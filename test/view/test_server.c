@@ -17,6 +17,7 @@ static struct {
 	pid_t pid;
 	unsigned port;
 	char token[33], cookie[100];
+	char folder[40], metrics[60];
 } server;
 
 static int dial(void)
@@ -90,11 +91,18 @@ static int setup(void **state)
 	snprintf(line, sizeof line, "%s/microprop-view.so", build ? build : ".");
 	if (!program || access(line, R_OK))
 		exit(77);
+	snprintf(server.folder, sizeof server.folder, "/tmp/microprop-test-XXXXXX");
+	assert_non_null(mkdtemp(server.folder));
+	snprintf(server.metrics, sizeof server.metrics, "%s/metrics.jsonl", server.folder);
+	FILE *metrics = fopen(server.metrics, "w");
+	assert_non_null(metrics);
+	fputs("{\"epoch\": 1}\n{\"epoch\": 2}\n", metrics);
+	fclose(metrics);
 	assert_int_equal(pipe(ends), 0);
 	server.pid = fork();
 	if (!server.pid) {
 		dup2(ends[1], STDOUT_FILENO);
-		execl(program, program, "view", "--json", (char *)NULL);
+		execl(program, program, "view", server.folder, "--json", (char *)NULL);
 		_exit(127);
 	}
 	close(ends[1]);
@@ -112,12 +120,61 @@ static int setup(void **state)
 	return 0;
 }
 
+static void stream_text(const char *id, const char *until, char *out, size_t size)
+{
+	char request[400];
+	int fd = dial();
+	size_t n = 0;
+	int len = snprintf(request, sizeof request, "GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n%s%s%s%s\r\n",
+	                   server.port, server.cookie, id ? "Last-Event-ID: " : "", id ? id : "", id ? "\r\n" : "");
+	assert_int_equal(send(fd, request, (size_t)len, MSG_NOSIGNAL), len);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	out[0] = '\0';
+	while (!strstr(out, until) && n < size - 1 && poll(&p, 1, 20000) == 1) {
+		ssize_t k = recv(fd, out + n, size - 1 - n, 0);
+		if (k <= 0)
+			break;
+		n += (size_t)k;
+		out[n] = '\0';
+	}
+	close(fd);
+	assert_non_null(strstr(out, until));
+}
+
+static void line_write(const char *mode, const char *line)
+{
+	FILE *f = fopen(server.metrics, mode);
+	assert_non_null(f);
+	fputs(line, f);
+	fclose(f);
+}
+
+/* Lines of a run as they come; a page that comes back gets those that it does not have. */
+static void test_events(void **state)
+{
+	static char out[10000];
+	(void)state;
+	stream_text(NULL, "data: 0 {\"epoch\": 2}", out, sizeof out);
+	assert_non_null(strstr(out, "Content-Type: text/event-stream"));
+	assert_non_null(strstr(out, "event: line\ndata: 0 {\"epoch\": 1}\n"));
+	line_write("a", "{\"epoch\": 3}\n{\"epoch\": 4"); /* the last one is not whole yet */
+	stream_text("26", "data: 0 {\"epoch\": 3}", out, sizeof out);
+	assert_null(strstr(out, "{\"epoch\": 1}"));
+	assert_null(strstr(out, "{\"epoch\": 4"));
+	stream_text("999999", "data: 0 {\"epoch\": 1}", out, sizeof out); /* it was cut: from the start */
+	line_write("w", "{\"epoch\": 1}\n{\"epoch\": 2}\n");
+	assert_int_equal(ask("GET", "/api/metrics?run=0", server.cookie, NULL, out, sizeof out), 200);
+	assert_non_null(strstr(out, "\r\n\r\n26\n{\"epoch\": 1}\n{\"epoch\": 2}\n"));
+}
+
 static int teardown(void **state)
 {
 	int status = 0;
 	(void)state;
 	kill(server.pid, SIGTERM);
 	waitpid(server.pid, &status, 0);
+	unlink(server.metrics);
+	rmdir(server.folder);
 	return !(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM);
 }
 
@@ -244,6 +301,7 @@ static void clients(int count, int first)
 		assert_int_equal(send(fd[i], request, (size_t)n, MSG_NOSIGNAL), n);
 		int status = i < first ? answer(fd[i], out, sizeof out) : 0; /* it stays open */
 		served += status == 200;
+		refused += status == 503;
 	}
 	for (int i = first; i < count; i++) {
 		int status = answer(fd[i], out, sizeof out);
@@ -251,7 +309,12 @@ static void clients(int count, int first)
 		refused += status == 503;
 	}
 	for (int i = 0; i < count; i++)
+		shutdown(fd[i], SHUT_WR);
+	for (int i = 0; i < count; i++) { /* until the server has seen that they are gone */
+		while (recv(fd[i], out, sizeof out, 0) > 0)
+			;
 		close(fd[i]);
+	}
 	free(fd);
 	assert_int_equal(served + refused, count);
 	if (count <= 200)
@@ -264,9 +327,7 @@ static void test_clients(void **state)
 {
 	(void)state;
 	clients(200, 200);
-	sleep(1); /* the server sees that they are gone */
 	clients(300, 256);
-	sleep(1);
 	assert_int_equal(status_of("GET", "/", "", NULL), 200);
 }
 
@@ -289,9 +350,9 @@ static void test_slow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_page),    cmocka_unit_test(test_host),  cmocka_unit_test(test_token),
-		cmocka_unit_test(test_origin),  cmocka_unit_test(test_paths), cmocka_unit_test(test_large),
-		cmocka_unit_test(test_clients), cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_page),   cmocka_unit_test(test_host),    cmocka_unit_test(test_token),
+		cmocka_unit_test(test_origin), cmocka_unit_test(test_paths),   cmocka_unit_test(test_large),
+		cmocka_unit_test(test_events), cmocka_unit_test(test_clients), cmocka_unit_test(test_slow),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
