@@ -3,6 +3,7 @@
  *
  * In: run folders (args.json, metrics.jsonl), or the feed of a run that this process trains.  Out: answers and events.
  * Must hold: nothing here waits for a trainer, nor a trainer for anything here but the copy of a line. */
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +69,27 @@ static void run_add(Page *p, const char *folder, const char *model)
 		free(whole);
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b) { return strverscmp((*a)->d_name, (*b)->d_name); }
+/* run2 before run10 */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	const char *x = (*a)->d_name, *y = (*b)->d_name;
+	while (*x && *y) {
+		char *x_end, *y_end;
+		if (!isdigit((unsigned char)*x) || !isdigit((unsigned char)*y)) {
+			if (*x != *y)
+				break;
+			x++, y++;
+			continue;
+		}
+		unsigned long long i = strtoull(x, &x_end, 10), k = strtoull(y, &y_end, 10);
+		if (i != k)
+			return i < k ? -1 : 1;
+		x = x_end;
+		y = y_end;
+	}
+	return strcmp(x, y);
+}
+
 static int visible(const struct dirent *d) { return d->d_name[0] != '.'; }
 
 static void folder_scan(Page *p, const char *folder)
