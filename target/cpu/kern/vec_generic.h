@@ -10,6 +10,13 @@
 
 #include "flush.h"
 
+#if defined __wasm_simd128__ && !FLUSH_BY_CPU
+#include <wasm_simd128.h>
+#define BY_QUARTERS 1 /* operations of four floats that seldom have to be computed again, exactly */
+#else
+#define BY_QUARTERS 0
+#endif
+
 #define VEC_ACCUMULATORS 2     /* registers that hold sums in a product */
 #define VEC_DEEPEST      256   /* depth of a part of a product, where a is read by columns */
 #define VEC_STRIP        32768 /* bytes of b that a product works on at a time */
@@ -54,8 +61,85 @@ static inline V v_flush(V a) { return a; }
 static inline V v_flush(V a) { return v_flush_all(a); }
 #endif
 
+#if BY_QUARTERS
+
+/* WebAssembly: operations of four floats, and a test whether flushing would have mattered anywhere; there the exact
+ * form below computes all 16 again.
+ *
+ * Sums: a subnormal operand can change only a sum below 2^-100, so that the test looks at the sum alone; one that is
+ * exactly 0 is right as it is. Products and fused multiply-adds: operands are subnormal, or a result is 2^-126 at most;
+ * the double sum, narrowed, is what one rounding gives unless it lies half-way between two floats. 2 bits - 1 orders
+ * numbers by size, with 0 as the largest. */
+typedef struct Quarters {
+	v128_t of[4];
+} Quarters;
+
+#define NORMAL_SIZE 0x01000000u /* of 2^-126 and less: size_least is below this */
+#define SUM_SIZE    0x1b000000u /* 2^-100 */
+
+static inline Quarters quarters_of(V a)
+{
+	Quarters q;
+	memcpy(&q, &a, sizeof q);
+	return q;
+}
+static inline V quarters_join(const Quarters *q)
+{
+	V a;
+	memcpy(&a, q, sizeof a);
+	return a;
+}
+static inline v128_t size_least(v128_t least, v128_t x)
+{
+	return wasm_u32x4_min(least, wasm_i32x4_sub(wasm_i32x4_shl(x, 1), wasm_i32x4_splat(1)));
+}
+static inline bool size_below(v128_t least, uint32_t bound)
+{
+	return wasm_v128_any_true(wasm_u32x4_lt(least, wasm_i32x4_splat((int32_t)bound)));
+}
+static inline v128_t doubles_low(v128_t x) { return wasm_f64x2_promote_low_f32x4(x); }
+static inline v128_t doubles_high(v128_t x)
+{
+	return wasm_f64x2_promote_low_f32x4(wasm_i32x4_shuffle(x, x, 2, 3, 2, 3));
+}
+static inline v128_t half_way(v128_t s) /* of doubles: between two floats */
+{
+	return wasm_i64x2_eq(wasm_v128_and(s, wasm_i64x2_splat(0x1fffffff)), wasm_i64x2_splat(0x10000000));
+}
+
+static __attribute__((noinline)) V v_add_exact(V a, V b) { return v_flush(v_flush(a) + v_flush(b)); }
+
+V_OP V v_add(V a, V b)
+{
+	Quarters x = quarters_of(a), y = quarters_of(b);
+	v128_t least = wasm_i32x4_splat(-1);
+
+	for (int i = 0; i < 4; i++) {
+		x.of[i] = wasm_f32x4_add(x.of[i], y.of[i]);
+		least = size_least(least, x.of[i]);
+	}
+	return size_below(least, SUM_SIZE) ? v_add_exact(a, b) : quarters_join(&x);
+}
+
+V_OP V v_sub(V a, V b)
+{
+	Quarters x = quarters_of(a), y = quarters_of(b);
+	v128_t least = wasm_i32x4_splat(-1);
+
+	for (int i = 0; i < 4; i++) {
+		x.of[i] = wasm_f32x4_sub(x.of[i], y.of[i]);
+		least = size_least(least, x.of[i]);
+	}
+	return size_below(least, SUM_SIZE) ? v_add_exact(a, (V)((I)b ^ INT32_MIN)) : quarters_join(&x);
+}
+
+#else
+
 V_OP V v_add(V a, V b) { return v_flush(v_flush(a) + v_flush(b)); }
 V_OP V v_sub(V a, V b) { return v_flush(v_flush(a) - v_flush(b)); }
+
+#endif
+
 V_OP V v_div(V a, V b) { return v_flush(v_flush(a) / v_flush(b)); }
 
 V_OP V v_sqrt(V a)
@@ -98,6 +182,17 @@ V_OP V v_mul(V a, V b)
 #if FLUSH_BY_CPU
 	return a * b;
 #else
+#if BY_QUARTERS
+	Quarters p = quarters_of(a), q = quarters_of(b);
+	v128_t least = wasm_i32x4_splat(-1);
+	for (int i = 0; i < 4; i++) {
+		least = size_least(size_least(least, p.of[i]), q.of[i]);
+		p.of[i] = wasm_f32x4_mul(p.of[i], q.of[i]);
+		least = size_least(least, p.of[i]);
+	}
+	if (!size_below(least, NORMAL_SIZE))
+		return quarters_join(&p);
+#endif
 	Pairs x = pairs_of(v_flush(a)), y = pairs_of(v_flush(b));
 
 	for (int i = 0; i < 8; i++)
@@ -120,7 +215,7 @@ static inline Pair pair_fma(Pair a, Pair b, Pair c)
 }
 
 /* a b + c, rounded once. libm's fmaf is slower. Not inline: the kernels have many of these. */
-static __attribute__((noinline)) V v_fma(V a, V b, V c)
+static __attribute__((noinline)) V v_fma_exact(V a, V b, V c)
 {
 	a = v_flush(a);
 	b = v_flush(b);
@@ -144,6 +239,33 @@ static __attribute__((noinline)) V v_fma(V a, V b, V c)
 	return c;
 #endif
 }
+
+#if BY_QUARTERS
+
+V_OP V v_fma(V a, V b, V c)
+{
+	Quarters x = quarters_of(a), y = quarters_of(b), z = quarters_of(c);
+	v128_t least = wasm_i32x4_splat(-1), half = wasm_i64x2_splat(0);
+
+	for (int i = 0; i < 4; i++) {
+		v128_t low = wasm_f64x2_add(wasm_f64x2_mul(doubles_low(x.of[i]), doubles_low(y.of[i])), doubles_low(z.of[i]));
+		v128_t high =
+			wasm_f64x2_add(wasm_f64x2_mul(doubles_high(x.of[i]), doubles_high(y.of[i])), doubles_high(z.of[i]));
+		half = wasm_v128_or(half, wasm_v128_or(half_way(low), half_way(high)));
+		least = size_least(size_least(size_least(least, x.of[i]), y.of[i]), z.of[i]);
+		z.of[i] = wasm_i64x2_shuffle(wasm_f32x4_demote_f64x2_zero(low), wasm_f32x4_demote_f64x2_zero(high), 0, 2);
+		least = size_least(least, z.of[i]);
+	}
+	if (wasm_v128_any_true(half) || size_below(least, NORMAL_SIZE))
+		return v_fma_exact(a, b, c);
+	return quarters_join(&z);
+}
+
+#else
+
+static inline V v_fma(V a, V b, V c) { return v_fma_exact(a, b, c); }
+
+#endif
 
 static inline V v_fnma(V a, V b, V c) { return v_fma((V)((I)a ^ INT32_MIN), b, c); } /* c - a b, rounded once */
 /* The same, and v_mul, where no result is inexact and below 2^-125: other CPUs save instructions. */
