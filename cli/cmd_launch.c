@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#if defined __linux__
 #include <sys/prctl.h>
+#endif
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -333,7 +335,9 @@ static pid_t attempt_start(Launch *l, bool resume)
 	if (pid)
 		return pid;
 	setpgid(0, 0);
+#if defined __linux__
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
+#endif
 	if (l->output >= 0)
 		dup2(l->output, STDOUT_FILENO);
 	char attempt[32];

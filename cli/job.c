@@ -13,6 +13,11 @@ int memory_file(const char *name)
 {
 #if defined MFD_CLOEXEC
 	return memfd_create(name, MFD_CLOEXEC);
+#elif defined __EMSCRIPTEN__
+	static unsigned count; /* all files are in memory; one without a name has no /proc/self/fd */
+	char path[100];
+	snprintf(path, sizeof path, "/tmp/%s-%u", name, count++);
+	return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 #else
 	FILE *f = tmpfile();
 	(void)name;

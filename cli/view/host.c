@@ -7,7 +7,7 @@
 
 #include "page.h"
 
-#ifndef MP_STATIC
+#if !defined MP_STATIC && !defined MP_WEB
 #include <dlfcn.h>
 #endif
 
@@ -59,7 +59,10 @@ static void host_answer(void *page, const ViewRequest *q, ViewAnswer *a)
 	addresses[address_find(q->path, q->post)].answer(page, q, a);
 }
 
-#ifdef MP_STATIC
+#if defined MP_WEB
+ViewModuleFn microprop_view; /* web/desk.c */
+static const ViewModule *module_load(void) { return microprop_view(VIEW_VERSION); }
+#elif defined MP_STATIC
 static const ViewModule *module_load(void)
 {
 	complain("build the program without MICROPROP_STATIC",

@@ -59,13 +59,13 @@ static void file_add(Call *c, const char *option, const char *text)
 	word_add(c, "%s/proc/self/fd/%d", option, fd);
 }
 
-/* The text up to `mark`, which *next then stands behind; NULL: there is no more. */
-static char *part_take(char **next, const char *mark)
+/* Ends the text at the next mark and moves it behind that; NULL: there is no more text. */
+static char *part_take(char **text, char mark)
 {
-	char *part = *next, *end = part ? strpbrk(part, mark) : NULL;
+	char *part = *text, *end = part ? strchr(part, mark) : NULL;
+	*text = end ? end + 1 : NULL;
 	if (end)
-		*end++ = '\0';
-	*next = end;
+		*end = '\0';
 	return part;
 }
 
@@ -130,7 +130,7 @@ static void machine_add(Call *c)
 	char list[2000], *next = list, *one, text[4000] = "base gf11\n";
 	json_t *known = parameters_read();
 	snprintf(list, sizeof list, "%s", given);
-	while ((one = part_take(&next, ",")) && !c->wrong) {
+	while ((one = part_take(&next, ',')) && !c->wrong) {
 		char *value = strchr(one, ':');
 		if (value)
 			*value++ = '\0';
@@ -157,7 +157,7 @@ static void layers_add(Call *c, const char *option)
 	unsigned long units[8];
 	int n = 0;
 	snprintf(list, sizeof list, "%s", given);
-	while ((one = part_take(&next, "-")) && !c->wrong) {
+	while ((one = part_take(&next, '-')) && !c->wrong) {
 		units[n] = is_number(one, true) ? strtoul(one, NULL, 10) : 0;
 		if (!units[n] || units[n] > MOST_UNITS || ++n == (int)COUNT(units))
 			c->wrong = "write layers as 203-60-26: two to seven, each of 1 to 2000 units";
@@ -259,14 +259,14 @@ static bool fault_fits(char *spec)
 {
 	static const char *const memories[] = { "reg", "sram", "dram", NULL };
 	static const char *const stages[] = { "input", "middle", "output", NULL };
-	char *next = spec, *kind = part_take(&next, ":");
+	char *next = spec, *kind = part_take(&next, ':');
 	size_t i = 0;
 	while (i < COUNT(fault_forms) && strcmp(fault_forms[i].kind, kind) != 0)
 		i++;
 	if (i == COUNT(fault_forms))
 		return false;
 	for (const char *f = fault_forms[i].form; *f; f++) {
-		char *part = next ? part_take(&next, ":") : NULL;
+		char *part = next ? part_take(&next, ':') : NULL;
 		bool fits = part && (*f == 'm'   ? in_list(part, memories)
 		                     : *f == 's' ? in_list(part, stages)
 		                                 : is_number(part, *f == 'n'));
@@ -281,9 +281,9 @@ static void diagnose_call(Call *c)
 	const char *given = c->q->argument(c->q, "faults");
 	char list[2000], *next = list, *one, copy[100];
 	snprintf(list, sizeof list, "%s", given ? given : "");
-	for (int n = 0; (one = part_take(&next, ",")) && *one && !c->wrong; n++) {
-		snprintf(copy, sizeof copy, "%.99s", one);
-		if (n == MOST_FAULTS || strlen(one) >= sizeof copy || !fault_fits(copy))
+	for (int n = 0; (one = part_take(&next, ',')) && *one && !c->wrong; n++) {
+		snprintf(copy, sizeof copy, "%s", one);
+		if (n == MOST_FAULTS || !fault_fits(copy))
 			c->wrong = "a fault is such as dead:77, stuck:77:sram:1200:3, link:input:3:5; 16 at most";
 		else
 			word_add(c, "--fault=%s", one);

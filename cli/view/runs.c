@@ -3,7 +3,6 @@
  *
  * In: run folders (args.json, metrics.jsonl), or the feed of a run that this process trains.  Out: answers and events.
  * Must hold: nothing here waits for a trainer, nor a trainer for anything here but the copy of a line. */
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -69,27 +68,27 @@ static void run_add(Page *p, const char *folder, const char *model)
 		free(whole);
 }
 
-/* run2 before run10 */
-static int by_name(const struct dirent **a, const struct dirent **b)
+/* Names in order, numbers in them by their size: run-9 comes before run-10. */
+static int by_name(const struct dirent **first, const struct dirent **second)
 {
-	const char *x = (*a)->d_name, *y = (*b)->d_name;
-	while (*x && *y) {
-		char *x_end, *y_end;
-		if (!isdigit((unsigned char)*x) || !isdigit((unsigned char)*y)) {
-			if (*x != *y)
-				break;
-			x++, y++;
-			continue;
-		}
-		unsigned long long i = strtoull(x, &x_end, 10), k = strtoull(y, &y_end, 10);
-		if (i != k)
-			return i < k ? -1 : 1;
-		x = x_end;
-		y = y_end;
+	static const char digits[] = "0123456789";
+	const char *a = (*first)->d_name, *b = (*second)->d_name;
+	while (*a && *b) {
+		a += strspn(a, "0");
+		b += strspn(b, "0");
+		size_t n = strspn(a, digits), m = strspn(b, digits);
+		if (n != m)
+			return n < m ? -1 : 1;
+		int order = n ? strncmp(a, b, n) : (unsigned char)*a - (unsigned char)*b;
+		if (order)
+			return order;
+		if (!*a)
+			break;
+		a += n ? n : 1;
+		b += n ? n : 1;
 	}
-	return strcmp(x, y);
+	return strcmp((*first)->d_name, (*second)->d_name);
 }
-
 static int visible(const struct dirent *d) { return d->d_name[0] != '.'; }
 
 static void folder_scan(Page *p, const char *folder)

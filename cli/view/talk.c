@@ -94,21 +94,28 @@ static int report_stop(void *user, mp_run *run, const mp_report *r)
 	return stop;
 }
 
+/* Trains to the next stage; the last, and one that fails, end training. */
+static void stage_train(Talk *t)
+{
+	char limit[20];
+	bool goes_on = !t->stages;
+	if (t->stages && t->stages < STAGES) {
+		snprintf(limit, sizeof limit, "%u", stage_updates[t->stages]);
+		goes_on = mp_run_set(t->s.run, "updates", limit) == MP_OK &&
+		          mp_run_train(t->s.run, t->s.data, NULL, report_stop, t) == MP_OK && !report_stop(t, NULL, NULL);
+	}
+	goes_on = goes_on && stage_keep(t) && t->stages < STAGES;
+	pthread_mutex_lock(&t->lock);
+	t->training = goes_on;
+	pthread_mutex_unlock(&t->lock);
+}
+
 static void *talk_run(void *user)
 {
 	Talk *t = user;
-	bool goes_on = stage_keep(t);
-	for (uint32_t i = 1; i < STAGES && goes_on; i++) {
-		char limit[20];
-		snprintf(limit, sizeof limit, "%u", stage_updates[i]);
-		mp_status status = mp_run_set(t->s.run, "updates", limit);
-		if (status == MP_OK)
-			status = mp_run_train(t->s.run, t->s.data, NULL, report_stop, t);
-		goes_on = status == MP_OK && !report_stop(t, NULL, NULL) && stage_keep(t);
-	}
-	pthread_mutex_lock(&t->lock);
-	t->training = false;
-	pthread_mutex_unlock(&t->lock);
+	do
+		stage_train(t);
+	while (t->training);
 	return NULL;
 }
 
@@ -174,8 +181,7 @@ void talk_train_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 		return;
 	}
 	t->training = true;
-	t->started = !pthread_create(&t->thread, NULL, talk_run, t);
-	t->training = t->started;
+	t->started = !pthread_create(&t->thread, NULL, talk_run, t); /* without threads talk_answer does it */
 	Json j = answer_begin(a, &f);
 	if (f)
 		answer_end(&j, a);
@@ -186,6 +192,8 @@ void talk_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	FILE *f;
 	Talk *t = p->talk;
 	(void)q;
+	if (t && t->training && !t->started)
+		stage_train(t);
 	Json j = answer_begin(a, &f);
 	if (!f)
 		return;
