@@ -6,7 +6,7 @@
 #   make test       set up, build once, run every plain test
 #   make check      slow tests, MPI, layering, format; ASan and UBSan, TSan, fuzzing with fixed seeds
 #   make check-all  clang-tidy, cppcheck, gcc -fanalyzer; packages, the static program, check-cross; exported networks in onnxruntime (npm); the page in chromium
-#   make check-cross  [CROSS=--long] aarch64, riscv64, x86-64 without FMA and musl, under qemu: the bits of this machine
+#   make check-cross  [CROSS=--long] aarch64, riscv64, x86-64 without FMA, musl (qemu), WebAssembly (node): the bits of this machine
 #   make fuzz       [SECONDS=600] new seeds for so long in all; inputs that reach new code go to test/fuzz/corpus
 #   make torture    [TORTURE_S=600] kills, flipped bits, failing calls, full disks, network faults, fuzzing: nothing may be lost
 #   make repeat     [TIMES=20] random tests and fuzzing again and again: the same counts every time
@@ -16,6 +16,7 @@
 #   make deb        build/packages/*.deb, checked by lintian
 #   make deb-arm64  build/packages-arm64/*.deb, cross-built in a chroot and run under qemu
 #   make static     build/static/microprop, linked statically: for any Linux of this architecture
+#   make web        build/web: the program as WebAssembly in a page, a folder that any web server can serve
 #   make wheel      dist/microprop-VERSION-py3-none-PLATFORM.whl: the Python package with the library inside
 #   make install    [PREFIX=/usr/local] [DESTDIR=]
 PREFIX  ?= /usr/local
@@ -63,9 +64,13 @@ check-all: setup-check-all build-test
 	@npm install --prefix build/browser puppeteer-core@24 >build/browser.log 2>&1 || { echo "no puppeteer-core: see build/browser.log"; exit 0; }; \
 		MICROPROP=$$PWD/build/microprop SOURCE_DIR=$$PWD BROWSER=$$PWD/build/browser test/check/browser || [ $$? = 77 ]
 	@test/cross/run
+	@node test/web/browser.mjs
 
 check-cross: setup-check-cross build-test
 	@test/cross/run $(CROSS)
+
+web: setup-web
+	@web/build
 
 build-sanitize build-thread: build-test      # whose kernels they link
 
@@ -114,4 +119,4 @@ install: all
 clean:
 	@rm -rf build
 
-.PHONY: all demo quick test check check-all check-cross fuzz torture repeat format coverage wheel install dist deb deb-arm64 static clean
+.PHONY: all demo quick test check check-all check-cross fuzz torture repeat format coverage wheel install dist deb deb-arm64 static web clean

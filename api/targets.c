@@ -6,9 +6,20 @@
 extern const Target target_cpu, target_ref, target_cuda, target_gf11;
 extern const OptionTable cpu_options, cuda_options, gf11_options;
 
-const Target *const target_table[] = { &target_cpu, &target_ref, &target_cuda, &target_gf11, NULL };
-const OptionTable *const option_tables[] = { &general_options, &gf11_options,  &cpu_options,
-	                                         &cuda_options,    &ranks_options, NULL };
+const Target *const target_table[] = {
+	&target_cpu,  &target_ref,
+#ifndef MP_NO_CUDA
+	&target_cuda,
+#endif
+	&target_gf11, NULL,
+};
+const OptionTable *const option_tables[] = {
+	&general_options, &gf11_options, &cpu_options,
+#ifndef MP_NO_CUDA
+	&cuda_options,
+#endif
+	&ranks_options,   NULL,
+};
 
 void cpu_describe(Ctx *cx, Buf *json);
 

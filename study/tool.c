@@ -18,7 +18,9 @@ static const struct {
 	ToolFn *run;
 } tools[] = {
 	{ "cpu", cpu_tool },
+#ifndef MP_NO_CUDA
 	{ "cuda", cuda_tool },
+#endif
 	{ "gf11", gf11_tool },
 	{ "cluster", cluster_tool },
 };

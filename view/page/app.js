@@ -4,7 +4,13 @@ import { h, post, getJson, note } from "./dom.js";
 
 const main = document.getElementById("main"),
 	state = document.getElementById("state");
-const views = { runs: "./runs.js", network: "./network.js", machine: "./machine.js", nettalk: "./nettalk.js" };
+const views = {
+	...globalThis.moreViews,
+	runs: "./runs.js",
+	network: "./network.js",
+	machine: "./machine.js",
+	nettalk: "./nettalk.js",
+};
 const opened = {};
 export const listeners = new Set(); // of events: fn(kind, data)
 
@@ -92,20 +98,8 @@ function lineAdd(run, text) {
 	for (const column of Object.values(run.columns)) if (column.length === n) column.push(NaN);
 }
 
-// Characters of the folders that all names begin with.
-function sharedFolder(names) {
-	const folders = (names[0] ?? "").split("/").slice(0, -1);
-	const other = (n) => folders.findIndex((f, k) => f !== n.split("/")[k]);
-	const same = Math.min(
-		...names.map((n) => (other(n) < 0 ? Math.min(folders.length, n.split("/").length - 1) : other(n))),
-	);
-	return folders.slice(0, same).reduce((length, f) => length + f.length + 1, 0);
-}
-
 async function runsLoad() {
 	const { runs } = await getJson("/api/runs");
-	const shared = sharedFolder(runs.map((r) => r.name));
-	for (const r of runs) r.name = r.name.slice(shared);
 	await Promise.all(
 		runs.map(async (r, i) => {
 			const known = app.runs[i];
@@ -188,7 +182,7 @@ async function start() {
 	addEventListener("hashchange", route);
 	eventsStart();
 	if (!app.runs.length && (!location.hash || location.hash === "#runs"))
-		history.replaceState(null, "", "/#machine");
+		history.replaceState(null, "", "#machine");
 	await route();
 	document.body.dataset.ready = "1";
 }
