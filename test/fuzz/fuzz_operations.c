@@ -7,7 +7,7 @@
 
 enum { SHORT = 60 };
 
-static Code *read_text(Ctx *cx, const Machine *m, const char *text)
+static Code *read_back(Ctx *cx, const Machine *m, const char *text)
 {
 	Src *src = NEW(&cx->keep, 1, Src);
 	*src = (Src){ .name = "print", .text = text, .len = strlen(text) };
@@ -31,13 +31,13 @@ static void read_twice(Ctx *cx, const Src *src)
 	if (setjmp(edge) != 0)
 		__builtin_trap(); /* a print must be readable */
 	cx->edge = &edge;
-	if (strcmp(print(cx, m, read_text(cx, m, text)), text) != 0)
+	if (strcmp(print(cx, m, read_back(cx, m, text)), text) != 0)
 		__builtin_trap();
 	if (!r)
 		return;
 	Buf listing = { .arena = &cx->keep };
 	microcode_print(m, r, &listing);
-	if (check_routine(cx, m, r) || read_text(cx, m, listing.s)->recs != code->recs)
+	if (check_routine(cx, m, r) || read_back(cx, m, listing.s)->recs != code->recs)
 		__builtin_trap();
 }
 
