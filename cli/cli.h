@@ -480,7 +480,8 @@ void json_report(Json *j, const mp_report *r); /* the keys that metrics and the 
 typedef struct Viewer Viewer;
 /* Where --view was given; exit status, message shown. */
 int viewer_start(Viewer **viewer, const RunDir *dir, Session *s, const char *data, const char *test);
-void viewer_report(Viewer *w, mp_run *run, const mp_report *r); /* NULL: nothing */
+bool viewer_report(Viewer *w, mp_run *run,
+                   const mp_report *r); /* w NULL: nothing; true: the page asks for a checkpoint */
 void viewer_stop(Viewer *w);
 
 #endif

@@ -130,7 +130,8 @@ static int train_report(void *user, mp_run *run, const mp_report *r)
 		t->failed = rundir_report(&t->dir, run, r);
 	if (!t->failed && t->speaks)
 		t->failed = epochs_report(&t->epochs, run, r);
-	viewer_report(t->viewer, run, r);
+	if (viewer_report(t->viewer, run, r) && !t->failed && t->dir.file)
+		t->failed = rundir_tick(&t->dir, run);
 	progress_show(&t->progress, r);
 	return t->failed || signal_seen; /* the latter: it came before the training began */
 }

@@ -23,6 +23,13 @@ static bool run_stop(Page *p, const PageRun *r)
 	return done;
 }
 
+/* At its next report. */
+static bool save_ask(Page *p)
+{
+	atomic_store(&p->save, true);
+	return true;
+}
+
 /* Options of the old run that a resumed one does not take over: where it wrote other files, and how it was watched. */
 static const struct {
 	const char *name;
@@ -132,13 +139,15 @@ void control_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	bool known = i >= 0 && i < (json_int_t)p->runs && action, done = false;
 	if (known && !strcmp(action, "stop"))
 		done = run_stop(p, &p->run[i]);
+	else if (known && !strcmp(action, "save") && p->run[i].feed && p->run[i].folder)
+		done = save_ask(p);
 	else if (known && !strcmp(action, "resume") && p->run[i].folder && !p->run[i].trainer && !p->run[i].feed)
 		done = run_resume(&p->run[i], &why);
 	else
 		known = false;
 	json_decref(body);
 	if (!known) {
-		answer_error(a, 400, "send {\"run\": N, \"action\": \"stop\" or \"resume\"}");
+		answer_error(a, 400, "send {\"run\": N, \"action\": \"stop\", \"save\" or \"resume\"}");
 	} else if (!done) {
 		answer_error(a, 409, "%s", why);
 	} else {

@@ -5,6 +5,7 @@
 #define PAGE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "../cli.h"
 #include "module.h"
@@ -16,6 +17,8 @@ typedef struct Feed {
 	pthread_mutex_t lock;
 	char *text;
 	size_t len, cap;
+	char *held; /* lines that found it locked; the trainer's own */
+	size_t held_len;
 	char *args; /* as args.json */
 	bool ended;
 } Feed;
@@ -40,6 +43,7 @@ typedef struct Page {
 	uint32_t parents;
 	uint64_t looked; /* calls of page_changed */
 	bool control;
+	atomic_bool save; /* the page asks the trainer, this process, for a checkpoint */
 	bool trains;      /* this process trains runs[0] */
 	const char *data; /* cases to show; NULL: those that the run was trained on */
 	Network *network;
@@ -76,7 +80,8 @@ size_t page_events(void *page, uint64_t position[VIEW_RUNS], char *text, size_t 
 void page_close(Page *p);
 void trainers_find(Page *p);      /* locked: which runs are being trained, and by whom */
 char *run_args(const PageRun *r); /* args.json, compact; NULL: there is none; free it */
-void feed_line(Feed *f, const char *line, size_t len);
+/* Does not wait for a reader: the line then goes with the next one; the last one waits. */
+void feed_line(Feed *f, const char *line, size_t len, bool last);
 AnswerFn about_answer, runs_answer, metrics_answer, control_answer;
 
 /* ---- network.c: one trained network -------------------------------------------------------------- */

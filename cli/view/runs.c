@@ -187,21 +187,37 @@ static size_t metrics_read(PageRun *r, uint64_t at, char *text, size_t size)
 	return n;
 }
 
-void feed_line(Feed *f, const char *line, size_t len)
+static void feed_add(Feed *f, const char *text, size_t len) /* locked */
 {
-	pthread_mutex_lock(&f->lock);
 	if (f->len + len > f->cap) {
 		size_t cap = 2 * (f->len + len) + 4096;
 		char *longer = realloc(f->text, cap);
-		if (longer) {
-			f->text = longer;
-			f->cap = cap;
-		}
+		if (!longer)
+			return;
+		f->text = longer;
+		f->cap = cap;
 	}
-	if (f->len + len <= f->cap) {
-		memcpy(f->text + f->len, line, len);
-		f->len += len;
+	memcpy(f->text + f->len, text, len);
+	f->len += len;
+}
+
+void feed_line(Feed *f, const char *line, size_t len, bool last)
+{
+	if (last)
+		pthread_mutex_lock(&f->lock);
+	else if (pthread_mutex_trylock(&f->lock)) { /* a reader has it, perhaps without a CPU */
+		char *longer = realloc(f->held, f->held_len + len);
+		if (!longer)
+			return;
+		memcpy(longer + f->held_len, line, len);
+		f->held = longer;
+		f->held_len += len;
+		return;
 	}
+	if (f->held_len)
+		feed_add(f, f->held, f->held_len);
+	f->held_len = 0;
+	feed_add(f, line, len);
 	pthread_mutex_unlock(&f->lock);
 }
 

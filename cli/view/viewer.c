@@ -26,6 +26,7 @@ static void viewer_free(Viewer *w)
 	talk_close(w->page.talk);
 	page_close(&w->page);
 	free(w->feed.text);
+	free(w->feed.held);
 	free(w->feed.args);
 	free(w->w);
 	free(w->before);
@@ -106,11 +107,11 @@ static void norms_json(Viewer *w, Json *j, mp_run *run, const mp_report *r)
 	w->looked = now;
 }
 
-void viewer_report(Viewer *w, mp_run *run, const mp_report *r)
+bool viewer_report(Viewer *w, mp_run *run, const mp_report *r)
 {
 	TextFile f;
 	if (!w || !text_begin(&f))
-		return;
+		return false;
 	Json j = { .f = f.f };
 	json_open(&j, NULL, '{');
 	json_count(&j, "epoch", r->epoch);
@@ -118,8 +119,9 @@ void viewer_report(Viewer *w, mp_run *run, const mp_report *r)
 	norms_json(w, &j, run, r);
 	json_end(&j);
 	if (!fclose(f.f))
-		feed_line(&w->feed, f.text, f.len);
+		feed_line(&w->feed, f.text, f.len, r->stopped_by);
 	free(f.text);
+	return atomic_exchange(&w->page.save, false);
 }
 
 void viewer_stop(Viewer *w)

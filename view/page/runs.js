@@ -113,6 +113,10 @@ export async function open(app) {
 		const buttons = app.about.control
 			? [
 					r.live && h("button", { type: "button", onclick: () => act(r, "stop") }, "Stop and save"),
+					r.live &&
+						app.about.trains &&
+						r.args?.arguments?.some((w) => w === "--run" || w.startsWith("--run=")) &&
+						h("button", { type: "button", onclick: () => act(r, "save") }, "Save"),
 					!r.live &&
 						r.curve &&
 						r.model &&
