@@ -161,7 +161,7 @@ typedef struct Net {
 	bool settles;             /* its file states more than one tick */
 	bool timed;               /* it settles, or has copies: a case depends on the one before */
 	bool noisy;               /* some group or block has noise, or dropout */
-	bool shaped;              /* that, or a setting of shape.c: targets cuda and gf11 have none of them */
+	bool shaped;              /* that, or a setting of shape.c: target gf11 has none of them */
 	uint32_t units;           /* with the true unit */
 	uint32_t inputs, outputs; /* sizes of all input and all output groups together, in file order */
 	/* Links in canonical order: by target unit, then by source unit.  Links of unit u are row[u] .. row[u+1]-1. */

@@ -13,7 +13,7 @@ enum {
 #define UNIT(ID, ...) FN_##ID,
 #include "units.def"
 	FN_COUNT,
-	FN_EVERYWHERE = FN_SIGMOID2 + 1 /* those before it are on every target; others not on gf11 and cuda */
+	FN_EVERYWHERE = FN_SIGMOID2 + 1 /* those before it are on every target; others not on gf11 */
 };
 
 /* Straight lines between six points; low and high outside.  Numbers are those of FANN, exact in single precision. */

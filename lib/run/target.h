@@ -132,6 +132,7 @@ typedef struct Updates {
 	uint64_t examples, batch; /* of an epoch; of an update: the last of an epoch has the rest */
 	uint64_t done;            /* examples of the first epoch that came before */
 	uint64_t count;           /* updates, at most */
+	uint64_t before;          /* updates before the first: for noise */
 	const uint64_t *example;  /* NULL: file order; else the examples of all updates, one after the other */
 	const Update *update;     /* [count] */
 	bool same;                /* there is only one, for all */

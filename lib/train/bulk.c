@@ -61,6 +61,7 @@ uint64_t bulk_run(Bulk *m, const Position *at, uint64_t updates)
 	                                                      .batch = m->batch,
 	                                                      .done = at->done,
 	                                                      .count = updates,
+	                                                      .before = at->updates,
 	                                                      .example = m->example,
 	                                                      .update = m->update,
 	                                                      .same = m->same,

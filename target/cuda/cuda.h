@@ -82,7 +82,7 @@ void fault_open(const Gpu *m);
 void fault_alloc(Gpu *m, uint64_t bytes);
 void fault_call(Gpu *m, const char *word, const char *what); /* word: copy, job */
 
-/* ---- lower.c: steps and tables of the device ---------------------------------------------------- */
+/* ---- lower.c: steps of the device, for the data at hand ------------------------------------------- */
 
 /* All that was derived from some data. */
 typedef struct DeviceBound {
@@ -110,8 +110,9 @@ typedef struct Schedule {
 	DeviceChunk *chunk;
 	DeviceSlice *slice;
 	uint32_t *cases, *step_at, *step_row;
-	uint64_t updates, leaves, chunks, slices, case_count, step_ats, step_rows; /* used, */
-	uint64_t update_cap, leaf_cap, chunk_cap, slice_cap, case_cap, step_at_cap, step_row_cap;
+	RowNumber *number;                                                                  /* as cases, with noise */
+	uint64_t updates, leaves, chunks, slices, case_count, step_ats, step_rows, numbers; /* used, */
+	uint64_t update_cap, leaf_cap, chunk_cap, slice_cap, case_cap, step_at_cap, step_row_cap, number_cap;
 	uint8_t *bytes; /* all of it, as it goes to the device */
 	uint64_t byte_cap;
 	void *device;
@@ -133,7 +134,10 @@ typedef struct Cuda {
 	uint32_t *copy_row;       /* [panels] */
 	uint32_t *number;         /* [panels] in Job.panel */
 	const DevicePanel *panel; /* Job.panel and others, on the host */
-	const double *factor;
+	const LinkClass *factor;  /* [factors] */
+	uint32_t factors, step_variable, noise_classes;
+	const NoiseClass *noise_class;
+	const NoisyPanel *noisy_panel;
 	const InputColumns *input;
 	const uint32_t *ones, *output;
 	uint64_t copy_floats;
@@ -149,6 +153,7 @@ typedef struct Cuda {
 	void *device_tally;    /* tallies of leaves */
 	float *out, *host_out; /* outputs of a test */
 	uint64_t out_cap, host_out_cap;
+	bool noise;                    /* of the job at hand */
 	bool device_newer, host_newer; /* weights and state were changed there since they were last copied */
 	bool pending_full, infinite, guarded;
 	Span watched; /* units whose activations a test gives; count 0: outputs */
@@ -161,15 +166,25 @@ typedef struct Cuda {
 	JobResult last;              /* and what it left */
 } Cuda;
 
-void lower_weights(Cuda *c);              /* tables of weights, for the layout that target cpu has now */
 void lower_data(Cuda *c, DeviceBound *b); /* for the data that target cpu has bound */
 void lower_watched(Cuda *c, Span units);  /* columns of Cuda.watched */
-void weights_upload(Cuda *c);             /* if the host has newer ones */
+const void *layout_of(const Program *cpu);
+bool is_half(const Program *cpu); /* bf16 */
+
+/* ---- data.c ---- */
+
+void data_put(Cuda *c, DeviceBound *b);
+
+/* ---- weights.c ---- */
+
+struct Panel; /* of target cpu */
+uint32_t panel_rows(const struct Panel *p);
+uint32_t panel_cols(const struct Panel *p);
+void lower_weights(Cuda *c);  /* tables of weights, for the layout that target cpu has now */
+void weights_upload(Cuda *c); /* if the host has newer ones */
 void weights_put(Cuda *c, float *w, float *copies, float *const state[MAX_STATE]); /* those of the host, to there */
 void weights_download(Cuda *c);                                                    /* if the device has */
 void pending_get(const Cuda *c, double *v); /* the sum that waits on the device, in canonical order */
-const void *layout_of(const Program *cpu);
-bool is_half(const Program *cpu); /* bf16 */
 
 /* ---- lists.c ------------------------------------------------------------------------------------- */
 
@@ -183,6 +198,7 @@ typedef struct Work {
 	uint64_t examples, batch, done, count; /* as of Updates */
 	const uint64_t *example;
 	uint64_t first;                /* example of the first update, if example is NULL */
+	uint64_t first_update;         /* how many came before, for noise */
 	uint32_t leaf_first, leaf_end; /* only these leaves of the update, a subtree, or any for a test; leaf_end 0: all */
 	const Update *update;
 	bool same;

@@ -108,6 +108,11 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		.test = test,
 		.panel = c->panel,
 		.factor = c->factor,
+		.factors = c->factors,
+		.step_variable = c->step_variable,
+		.noisy_panel = c->noisy_panel,
+		.noise_class = c->noise_class,
+		.noise_classes = c->noise_classes,
 		.formula = &c->formula,
 		.input = c->input,
 		.ones = c->ones,
@@ -135,7 +140,7 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 	g->refused = why && s.solo;
 	if (g->refused)
 		return;
-	if (why && !g->made.general && g->made.mode == JOB_UPDATE && !j->needs_norm &&
+	if (why && !g->made.general && g->made.mode == JOB_UPDATE && !needs_pending(&s) &&
 	    g->made.batch_rows <= (uint64_t)c->row_teams * j->row_capacity) { /* all blocks are one team */
 		EmitSource tiled = s;
 		tiled.tiled = true;

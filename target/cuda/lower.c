@@ -14,202 +14,11 @@
 extern const Target target_cpu;
 
 _Static_assert((int)BUF_ACT == ROW_ACT && (int)BUF_DELTA == ROW_DELTA && (int)BUF_NET == ROW_NET &&
-                   (int)BUF_ERROR == ROW_ERROR && (int)BUF_HELD == ROW_HELD,
+                   (int)BUF_ERROR == ROW_ERROR && (int)BUF_HELD == ROW_HELD && (int)BUF_CLEAN == ROW_CLEAN,
                "steps name buffers as target cpu does");
 
 const void *layout_of(const Program *cpu) { return cpu->layout; }
 bool is_half(const Program *cpu) { return cpu->half != NULL; }
-
-/* ---- weights ---- */
-
-static uint32_t panel_rows(const Panel *p) { return p->by_source ? p->sources + p->bias : p->targets; }
-static uint32_t panel_cols(const Panel *p) { return p->by_source ? p->targets : p->sources + p->bias; }
-
-/* Forward passes read weights by source, backward passes by target. */
-static bool needs_copy(const Layout *l, const Panel *p)
-{
-	return !p->list && (!p->by_source || l->part[p->from].error);
-}
-
-typedef struct Factors {
-	double *rate;
-	uint32_t count;
-} Factors;
-
-static uint8_t factor_of(Ctx *cx, Factors *f, double rate)
-{
-	for (uint32_t i = 0; i < f->count; i++)
-		if (f->rate[i] == rate)
-			return (uint8_t)i;
-	if (f->count == NO_LINK)
-		fail(cx, MP_BAD_INPUT, "use fewer, or --target cpu", "target cuda takes 255 different rate factors, no more");
-	f->rate[f->count] = rate;
-	return (uint8_t)f->count++;
-}
-
-static bool bit_at(const uint32_t *bits, uint64_t i) { return bits[i / 32] >> i % 32 & 1; }
-
-/* The rate factor of every place, where they differ. */
-static const uint8_t *kinds_of(Cuda *c, Factors *f, const Panel *p, uint64_t size)
-{
-	uint8_t *kind;
-
-	if (!p->list && !p->real)
-		return NULL;
-	kind = arena_alloc(&c->cx->scratch, size, 1);
-	memset(kind, NO_LINK, size);
-	for (uint64_t i = 0; p->real && i < size; i++)
-		if (i >= (uint64_t)p->sources * p->row || bit_at(p->real, i))
-			kind[i] = factor_of(c->cx, f, p->rate);
-	for (uint32_t k = 0; p->list && k < p->list->kinds; k++)
-		for (uint64_t i = 0; !p->list->kind[k].frozen && i < p->list->links; i++)
-			if (bit_at(p->list->kind[k].real, i))
-				kind[i] = factor_of(c->cx, f, p->list->kind[k].rate);
-	return device_put(&c->weights, kind, size);
-}
-
-static void lower_panels(Cuda *c, const Layout *l)
-{
-	DevicePanel *panel = NEW(&c->weights.arena, l->panels + 1, DevicePanel);
-	Factors f = { .rate = NEW(&c->weights.arena, NO_LINK + 1, double) };
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < l->panels; i++) {
-		const Panel *p = &l->panel[i];
-		DevicePanel d = { .at = p->at, .row = p->row, .copy = c->copy[i], .copy_row = c->copy_row[i] };
-		if (p->frozen)
-			continue;
-		d.cols = p->list ? (uint32_t)p->list->links : panel_cols(p);
-		d.size = p->list ? p->list->links : (uint64_t)p->row * panel_rows(p);
-		d.kind = kinds_of(c, &f, p, d.size);
-		d.factor = d.kind ? 0 : factor_of(c->cx, &f, p->rate);
-		c->number[i] = count;
-		panel[count++] = d;
-	}
-	c->job.panel = device_put(&c->weights, panel, count * sizeof *panel);
-	c->job.panels = count;
-	c->panel = panel;
-	c->factor = f.rate;
-	c->job.factor = device_put(&c->weights, f.rate, (f.count + 1) * sizeof *f.rate);
-}
-
-/* Places in canonical order, for the norm. */
-typedef struct Places {
-	const Net *net;
-	uint64_t *place;
-} Places;
-
-static void note_place(void *arg, Unit unit, uint64_t link, uint64_t place)
-{
-	const Places *p = arg;
-
-	p->place[link] = net_block(p->net, unit, link)->frozen ? NO_COPY : place;
-}
-
-static void lower_norm(Cuda *c, const Layout *l)
-{
-	Places p = { .net = c->net, .place = NEW(&c->cx->scratch, c->net->links, uint64_t) };
-
-	layout_links(l, 0, c->net->links, note_place, &p);
-	c->job.place = device_put(&c->weights, p.place, c->net->links * sizeof *p.place);
-	c->job.norm = device_alloc(&c->weights, (MAX_LEAVES + 1) * sizeof(double));
-	c->job.links = c->net->links;
-}
-
-static uint32_t floats_full(uint32_t n) { return (uint32_t)round_up(n, LANES); }
-
-void lower_weights(Cuda *c)
-{
-	const Layout *l = c->cpu->layout;
-	uint64_t copies = 0, bytes = (l->floats + LANES) * sizeof(float);
-
-	device_free(&c->weights);
-	c->weights.arena.cx = c->cx;
-	c->copy = NEW(&c->cx->keep, l->panels + 1, uint64_t);
-	c->copy_row = NEW(&c->cx->keep, l->panels + 1, uint32_t);
-	c->number = NEW(&c->cx->keep, l->panels + 1, uint32_t);
-	for (uint32_t i = 0; i < l->panels; i++) {
-		const Panel *p = &l->panel[i];
-		c->copy[i] = needs_copy(l, p) ? copies : NO_COPY;
-		c->copy_row[i] = floats_full(panel_rows(p));
-		copies += needs_copy(l, p) ? (uint64_t)c->copy_row[i] * panel_cols(p) : 0;
-	}
-	c->layout = l;
-	c->copy_floats = copies;
-	c->floats = c->job.floats = l->floats;
-	c->job.cols = l->cols;
-	c->job.w = device_alloc(&c->weights, bytes);
-	c->job.copies = device_alloc(&c->weights, (copies + LANES) * sizeof(float));
-	for (int k = 0; k < c->rule->states; k++)
-		c->job.state[k] = device_alloc(&c->weights, bytes);
-	c->job.pending = device_alloc(&c->weights, bytes);
-	c->job.needs_norm = c->rule->needs_norm;
-	c->job.sum = c->job.stack = NULL;
-	c->job.sums = 0;
-	c->job.input = NULL;
-	lower_panels(c, l);
-	if (c->rule->needs_norm)
-		lower_norm(c, l);
-	c->host_newer = true;
-	c->device_newer = c->pending_full = false;
-}
-
-/* Transposed forms of all weights. */
-static void upload_copies(Cuda *c, float *to)
-{
-	const Layout *l = c->cpu->layout;
-
-	for (uint32_t i = 0; i < l->panels; i++) {
-		const Panel *p = &l->panel[i];
-		uint32_t rows = panel_rows(p), cols = p->list ? 0 : panel_cols(p), copy_row = c->copy_row[i];
-		if (c->copy[i] == NO_COPY)
-			continue;
-		float *v = arena_alloc(&c->temp, (size_t)copy_row * cols, sizeof *v);
-		for (uint32_t r = 0; r < rows; r++)
-			for (uint32_t n = 0; n < cols; n++)
-				v[(size_t)n * copy_row + r] = c->cpu->w[p->at + (size_t)r * p->row + n];
-		gpu_upload(c->gpu, to + c->copy[i], v, (uint64_t)copy_row * cols * sizeof *v);
-	}
-}
-
-void weights_put(Cuda *c, float *w, float *copies, float *const state[MAX_STATE])
-{
-	uint64_t bytes = c->floats * sizeof(float);
-
-	gpu_upload(c->gpu, w, c->cpu->w, bytes);
-	for (int k = 0; k < c->rule->states; k++)
-		gpu_upload(c->gpu, state[k], c->cpu->state[k], bytes);
-	upload_copies(c, copies);
-}
-
-void weights_upload(Cuda *c)
-{
-	if (c->host_newer)
-		weights_put(c, c->job.w, c->job.copies, c->job.state);
-	c->host_newer = false;
-}
-
-void weights_download(Cuda *c)
-{
-	uint64_t bytes = c->floats * sizeof(float);
-
-	if (!c->device_newer)
-		return;
-	gpu_download(c->gpu, c->cpu->w, c->job.w, bytes);
-	for (int k = 0; k < c->rule->states; k++)
-		gpu_download(c->gpu, c->cpu->state[k], c->job.state[k], bytes);
-	c->device_newer = false;
-}
-
-void pending_get(const Cuda *c, double *v)
-{
-	Pending *pending = &c->cpu->pending;
-
-	gpu_download(c->gpu, pending->v, c->job.pending, c->floats * sizeof(float));
-	pending->full = true;
-	target_cpu.gradient(c->cpu, v);
-	pending->full = false;
-}
 
 /* ---- steps ---- */
 
@@ -221,6 +30,9 @@ typedef struct Lower {
 	DeviceStep *step;
 	DeviceList *list;
 	bool learn;
+	bool noisy;              /* its weights have noise */
+	const float *w, *copies; /* of the device, that steps read */
+	const Program *view;     /* target cpu's program, with the same */
 } Lower;
 
 static DeviceStep *add(Lower *m, int kind)
@@ -235,7 +47,7 @@ static DeviceStep *add(Lower *m, int kind)
 static const float *weights_by_source(const Lower *m, const Panel *p, uint32_t source, uint32_t *row)
 {
 	uint32_t i = (uint32_t)(p - m->l->panel);
-	const float *w = p->by_source ? m->c->job.w + p->at : m->c->job.copies + m->c->copy[i];
+	const float *w = p->by_source ? m->w + p->at : m->copies + m->c->copy[i];
 
 	*row = p->by_source ? p->row : m->c->copy_row[i];
 	return w + (size_t)source * *row;
@@ -246,7 +58,7 @@ static const float *weights_by_target(const Lower *m, const Panel *p, uint32_t *
 	uint32_t i = (uint32_t)(p - m->l->panel);
 
 	*row = p->by_source ? m->c->copy_row[i] : p->row;
-	return p->by_source ? m->c->job.copies + m->c->copy[i] : m->c->job.w + p->at;
+	return p->by_source ? m->copies + m->c->copy[i] : m->w + p->at;
 }
 
 /* Where sums begin that target cpu begins with these: NULL, zeros or weights of the true unit. */
@@ -261,7 +73,7 @@ static const float *start_of(const Lower *m, const float *start)
 		uint32_t source = p->bias ? p->sources : 0;
 		if (p->list || (!p->bias && p->from != 0))
 			continue;
-		Form w = form_by_source(m->p, p);
+		Form w = form_by_source(m->view, p);
 		if (start == w.w + source * w.row)
 			return weights_by_source(m, p, source, &row);
 	}
@@ -325,13 +137,20 @@ static void lower_links(Lower *m, const Step *st, bool go_on)
 	d->a = st->a;
 	d->c = st->c;
 	d->go_on = go_on;
-	d->b = m->c->job.w + st->panel->at;
+	d->b = m->w + st->panel->at;
 	d->units = s->units;
 	d->links = s->first[s->units];
 	d->col = link_columns(m, s, d->links);
 	d->unit = device_put(&m->b->memory, s->unit, s->units * sizeof *s->unit);
 	d->link = device_put(&m->b->memory, s->first, (s->units + 1) * sizeof *s->first);
 	d->order = s->order ? device_put(&m->b->memory, s->order, d->links * sizeof *s->order) : NULL;
+}
+
+static int part_error(const Lower *m, const Part *t)
+{
+	int option = (int)(m->p->bound->scorer.err - error_fns);
+
+	return t->group < 0 ? option : group_error(&m->c->net->group[t->group], option);
 }
 
 static void lower_part(Lower *m, int kind, const Step *st)
@@ -343,7 +162,7 @@ static void lower_part(Lower *m, int kind, const Step *st)
 	d->a_col = d->c_col = st->part->col;
 	d->cols = st->part->count;
 	d->fn = (uint8_t)st->part->fn;
-	d->keeps_net = part_keeps_net(st->part, (int)(m->p->bound->scorer.err - error_fns));
+	d->keeps_net = part_keeps_net(st->part, part_error(m, st->part));
 }
 
 static void lower_load(Lower *m)
@@ -373,6 +192,8 @@ static void lower_errors(Lower *m, const Step *st)
 	d.first = st->part == &m->l->part[m->l->output];
 	d.deltas = e->deltas && d.fn != FN_SOFTMAX;
 	d.offset = e->offset;
+	d.scale = st->error_scale;
+	d.near = st->near;
 	*add(m, STEP_ERRORS) = d;
 	if (e->deltas && d.fn == FN_SOFTMAX && d.c != BUFS) {
 		*add(m, STEP_DELTAS) = d;
@@ -423,6 +244,30 @@ static void lower_integrate(Lower *m, const Step *st)
 	d->dt = st->dt;
 	d->begin = st->run == run_integrate ? st->start : 0;
 	d->carried = st->run == run_integrate_back && st->carried;
+}
+
+static void lower_noise(Lower *m, const Step *st)
+{
+	lower_part(m, STEP_NOISE, st);
+	DeviceStep *d = &m->step[m->list->steps - 1];
+	d->noise = (uint8_t)st->noise->kind;
+	d->noise_at = (uint8_t)st->place;
+	d->amount = st->noise->amount;
+	d->scale = (float)(1 / (1 - st->noise->exact));
+	d->group = (uint32_t)st->part->group;
+	d->low = st->part->first - m->c->net->group[st->part->group].first;
+}
+
+static void lower_near(Lower *m, const Step *st)
+{
+	const Group *g = &m->c->net->group[st->part->group];
+	DeviceStep *d = add(m, STEP_NEAR);
+
+	d->a_col = st->part->col;
+	d->cols = st->part->count;
+	d->y = st->part->output;
+	d->radius = g->target_radius;
+	d->zero_radius = g->zero_radius;
 }
 
 static void lower_gradient(Lower *m, const Step *st)
@@ -488,6 +333,13 @@ static void lower_step(Lower *m, const Step *st, bool backward)
 		add(m, STEP_CONTEXTS);
 	else if (st->run == run_integrate || st->run == run_integrate_back)
 		lower_integrate(m, st);
+	else if (st->run == run_noise)
+		lower_noise(m, st);
+	else if (st->run == run_gain) {
+		lower_part(m, STEP_GAIN, st);
+		m->step[m->list->steps - 1].offset = st->offset;
+	} else if (st->run == run_near)
+		lower_near(m, st);
 	else if (st->run == run_errors)
 		lower_errors(m, st);
 	else if (st->run == run_outcomes)
@@ -514,8 +366,8 @@ static void lower_step(Lower *m, const Step *st, bool backward)
 		lower_gradient_index(m, st);
 	else if (st->run == run_gradient_links)
 		lower_gradient_links(m, st);
-	else /* scores read the columns of outputs themselves; all ticks of a case are computed */
-		assert(st->run == run_gather || st->run == run_spread);
+	else /* scores read the columns of outputs themselves, and thresholds of each; all ticks of a case are computed */
+		assert(st->run == run_gather || st->run == run_spread || st->run == run_within);
 }
 
 /* Rows that target cpu leaves out, for they are like others or have no targets, are computed here. */
@@ -561,6 +413,11 @@ static void lower_list(Lower *m, const List *from, DeviceList *to, bool learn)
 	m->step = NEW(&m->b->memory.arena, 3 * from->steps + 8, DeviceStep);
 	m->list = to;
 	m->learn = learn;
+	m->noisy = m->p->noisy && (learn || m->c->opt->noise);
+	m->w = m->noisy ? m->c->job.noisy : m->c->job.w;
+	m->copies = m->noisy ? m->c->job.noisy_copies : m->c->job.copies;
+	Program view = m->noisy ? noisy_view(m->p) : *m->p;
+	m->view = &view;
 	*to = (DeviceList){ 0 };
 	assert(from->stages <= DEVICE_STAGES);
 	for (uint32_t k = 0; k < from->stages; k++) {
@@ -580,6 +437,18 @@ static void lower_list(Lower *m, const List *from, DeviceList *to, bool learn)
 }
 
 /* ---- tables of the layout ---- */
+
+/* The threshold of every output. */
+static const float *criteria_put(Cuda *c, DeviceMemory *to)
+{
+	const Layout *l = c->cpu->layout;
+	float *most = NEW(&c->cx->scratch, c->net->outputs + 1, float);
+
+	for (const Part *t = l->part; t < l->part + l->parts; t++)
+		for (uint32_t j = 0; t->role == ROLE_OUTPUT && j < t->count; j++)
+			most[t->output + j] = (float)group_criterion(&c->net->group[t->group], c->cpu->bound->scorer.threshold);
+	return device_put(to, most, c->net->outputs * sizeof *most);
+}
 
 static void lower_columns(Cuda *c, DeviceMemory *to)
 {
@@ -621,6 +490,7 @@ static void lower_columns(Cuda *c, DeviceMemory *to)
 	c->job.output_col = l->outputs == 1 ? out[0] : 0;
 	c->job.context = device_put(to, context, contexts * sizeof *context);
 	c->job.contexts = contexts;
+	c->job.criteria = l->criteria ? criteria_put(c, to) : NULL;
 	c->job.zero = device_alloc(to, (longest_row(l) + LANES) * sizeof(float));
 }
 
@@ -636,80 +506,7 @@ void lower_watched(Cuda *c, Span units)
 	c->job.watched_count = count;
 }
 
-/* ---- data ---- */
-
-static void put_targets(Cuda *c, DeviceBound *b, const Data *d)
-{
-	float *y = arena_alloc_raw(&c->cx->scratch, d->cases * d->targets + 1, sizeof *y);
-
-	for (uint64_t i = 0; i < d->cases; i++)
-		data_y(d, i, y + i * d->targets);
-	b->data.y = device_put(&b->memory, y, d->cases * d->targets * sizeof *y);
-}
-
-static void put_inputs(Cuda *c, DeviceBound *b, const Data *d)
-{
-	size_t row = b->data.x_row = (uint32_t)round_up(d->inputs + 1, 4); /* 1 follows the inputs */
-	float *x = arena_alloc(&c->cx->scratch, d->cases * row + 4, sizeof *x);
-
-	for (uint64_t i = 0; i < d->cases; i++) {
-		data_x(d, i, x + i * row);
-		x[i * row + d->inputs] = 1;
-	}
-	b->data.x = device_put(&b->memory, x, d->cases * row * sizeof *x);
-}
-
-/* Sums of one part of the words. */
-static void part_sums(const CodeWords *w, CodeSum *sum, CodeElement *element, uint32_t at)
-{
-	for (uint32_t k = 0; k < w->count; k++)
-		sum[k] = (CodeSum){ .start = w->start[k], .first = at + w->first[k], .count = w->first[k + 1] - w->first[k] };
-	for (uint32_t i = 0; i < w->first[w->count]; i++)
-		element[at + i] = (CodeElement){ w->column[i], w->twice ? w->twice[i] : 2 };
-}
-
-static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
-{
-	const Layout *l = c->cpu->layout;
-	const Codes *codes = c->cpu->bound->codes;
-	uint32_t parts = codes_parts(codes), sums = 0, elements = 0;
-	float *y = NEW(&c->cx->scratch, d->targets + 1, float);
-	CodeOwn *own = NEW(&c->cx->scratch, d->cases + 1, CodeOwn);
-
-	for (uint32_t i = 0; i < parts; i++) {
-		const CodeWords *w = codes_words(codes, i);
-		b->data.part_count[i] = w->count;
-		sums += w->count;
-		elements += w->first[w->count];
-	}
-	CodeSum *sum = NEW(&c->cx->scratch, sums + 1, CodeSum);
-	CodeElement *element = NEW(&c->cx->scratch, elements + 1, CodeElement);
-	part_sums(codes_words(codes, 0), sum, element, 0);
-	if (parts > 1)
-		part_sums(codes_words(codes, 1), sum + b->data.part_count[0], element,
-		          codes_words(codes, 0)->first[b->data.part_count[0]]);
-	for (uint64_t i = 0; d->y && i < d->cases; i++) {
-		bool near;
-		data_y(d, i, y);
-		own[i].word = codes_own(codes, d->codes, y, &near);
-		own[i].near = near;
-		for (uint32_t k = 0; k < parts; k++)
-			own[i].number[k] = codes_number(codes, k, own[i].word);
-	}
-	b->code_longest = 0;
-	b->code_twice = elements ? element[0].twice : 2;
-	for (uint32_t i = 0; i < sums; i++)
-		b->code_longest = max_u32(b->code_longest, sum[i].count);
-	for (uint32_t i = 0; i < elements; i++)
-		b->code_twice = b->code_twice == element[i].twice ? b->code_twice : 0;
-	b->data.codes = device_put(&b->memory, d->codes, (uint64_t)d->code_count * d->targets * sizeof *d->codes);
-	b->data.own = device_put(&b->memory, own, d->cases * sizeof *own);
-	b->data.sums = device_put(&b->memory, sum, sums * sizeof *sum);
-	b->data.element = device_put(&b->memory, element, elements * sizeof *element);
-	b->data.code_largest = codes_largest(codes);
-	b->data.largest_output = l->largest_output;
-	b->data.code_unit = codes_words(codes, 0)->twice || codes_words(codes, parts - 1)->twice ? 0x1p-24 : 0x1p-53;
-}
+/* ---- all ---- */
 
 void lower_data(Cuda *c, DeviceBound *b)
 {
@@ -730,16 +527,7 @@ void lower_data(Cuda *c, DeviceBound *b)
 		none[k] = NAN;
 	b->no_targets = device_put(&b->memory, none, d->targets * sizeof *none);
 	b->examples = run_examples(c->net, d);
-	if (from->index)
-		lists_put(c, b, d);
-	else
-		put_inputs(c, b, d);
-	if (d->y)
-		put_targets(c, b, d);
-	if (d->weight)
-		b->data.weight = device_put(&b->memory, d->weight, d->cases * sizeof *d->weight);
-	if (from->codes)
-		put_codes(c, b, d);
+	data_put(c, b);
 	if (!c->job.input)
 		lower_columns(c, &c->weights);
 	lower_watched(c, c->watched);

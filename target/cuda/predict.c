@@ -24,11 +24,6 @@ static void probe(Ctx *own, void *arg)
 
 static const char *cannot(const TrainingWork *w)
 {
-	if (w->net->shaped)
-		return "it has no noise and no settings of single groups and blocks";
-	for (uint32_t i = 0; i < w->net->groups; i++)
-		if (w->net->group[i].fn >= FN_EVERYWHERE)
-			return "a unit function is missing there";
 	if (w->opt->guard == GUARD_FULL)
 		return "it has no --guard full";
 	if (cpu_own(w->opt)->precision == PRECISION_BF16)

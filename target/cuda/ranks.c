@@ -28,6 +28,7 @@ static void leaves_run(const Shared *s, uint32_t mode, uint32_t first, uint32_t 
 	                     .count = 1,
 	                     .example = b->example,
 	                     .first = b->first,
+	                     .first_update = b->update,
 	                     .leaf_first = first,
 	                     .leaf_end = end,
 	                     .tally = &all,

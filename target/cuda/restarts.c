@@ -43,7 +43,8 @@ static bool lanes_fit(const Cuda *c, const Restarts *all)
 	uint64_t examples = run_examples(net, d);
 	bool full = o->batch == BATCH_ALL || (uint64_t)o->batch >= examples, shuffled = o->shuffle > 0;
 
-	if (net->timed || net->links > LANE_LINKS || net->weights || l->own_errors || d->seq || d->weight || !d->targets)
+	if (net->timed || net->shaped || net->links > LANE_LINKS || net->weights || l->own_errors || d->seq || d->weight ||
+	    !d->targets)
 		return false;
 	if (!full || shuffled || examples > LEAF_EXAMPLES || c->rule->needs_norm || c->rule->needs_count ||
 	    o->schedule != SCHEDULE_CONSTANT || o->warmup > 0 || !c->now->right_here)

@@ -29,7 +29,7 @@ void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks
 		*team_blocks = min_u32(*team_blocks, c->gpu->most_team);
 }
 
-static uint64_t row_bytes(const Cuda *c) { return (uint64_t)c->job.cols * sizeof(float) * BUFS + 64; }
+static uint64_t row_bytes(const Cuda *c) { return (uint64_t)c->job.cols * sizeof(float) * c->job.bufs + 64; }
 
 /* Rows of a team: as many as a quarter of the memory has room for. */
 static uint32_t rows_wanted(const Cuda *c, uint32_t teams)
@@ -58,8 +58,8 @@ void device_rows_take(Cuda *c)
 		j->mask_words = max_u32(words, j->mask_words);
 		all = (uint64_t)teams * j->row_capacity;
 		device_free(&c->rows);
-		j->buf[0] = device_alloc(&c->rows, BUFS * all * j->cols * sizeof(float));
-		for (int i = 1; i < BUFS; i++)
+		j->buf[0] = device_alloc(&c->rows, j->bufs * all * j->cols * sizeof(float));
+		for (uint32_t i = 1; i < j->bufs; i++)
 			j->buf[i] = j->buf[i - 1] + all * j->cols;
 		j->row_error = device_alloc(&c->rows, all * sizeof(float));
 		j->verdict = device_alloc(&c->rows, all);
@@ -94,6 +94,10 @@ static void push_case(Cuda *c, uint64_t number, uint32_t tick, uint32_t ticks, u
 
 	if (s->case_count == s->case_cap)
 		s->cases = arena_reserve(&c->cx->keep, s->cases, s->case_count, &s->case_cap, sizeof *s->cases);
+	if (c->noise && s->numbers == s->number_cap)
+		s->number = arena_reserve(&c->cx->keep, s->number, s->numbers, &s->number_cap, sizeof *s->number);
+	if (c->noise)
+		s->number[s->numbers++] = (RowNumber){ .number = number, .tick = tick };
 	const TickPlan *t = &c->now->ticks;
 	bool cut = step + 1 == steps || !ticks_carry(t, step), last = tick + 1 == ticks;
 	bool watched = c->watched.count && c->watched_tick != LAST_TICK ? tick == c->watched_tick : last;
@@ -249,7 +253,7 @@ static uint64_t schedule_make(Cuda *c, const Work *w)
 	uint64_t each = max_u64(1, w->batch * c->net->links), most = max_u64(1, (uint64_t)(JOB_WORK / (double)each));
 	uint64_t count = min_u64(w->count, min_u64(most, JOB_UPDATES)), done = w->done, at = 0;
 
-	s->updates = s->leaves = s->chunks = s->slices = s->case_count = s->step_ats = s->step_rows = 0;
+	s->updates = s->leaves = s->chunks = s->slices = s->case_count = s->step_ats = s->step_rows = s->numbers = 0;
 	if (w->mode == JOB_APPLY) {
 		push_update(c, (DeviceUpdate){ 0 });
 		return 1;
@@ -278,6 +282,7 @@ enum {
 	PART_CHUNK,
 	PART_SLICE,
 	PART_CASES,
+	PART_NUMBER,
 	PART_STEP_AT,
 	PART_STEP_ROW,
 	PART_PARAM,
@@ -314,6 +319,7 @@ static void parts_take(Cuda *c, const Work *w, CallPart part[PARTS])
 		[PART_CHUNK] = { s->chunk, s->chunks * sizeof *s->chunk, 0 },
 		[PART_SLICE] = { s->slice, s->slices * sizeof *s->slice, 0 },
 		[PART_CASES] = { o && o->cases ? o->cases : s->cases, cases * s->case_count * sizeof *s->cases, 0 },
+		[PART_NUMBER] = { s->number, s->numbers * sizeof *s->number, 0 },
 		[PART_STEP_AT] = { s->step_at, s->step_ats * sizeof *s->step_at, 0 },
 		[PART_STEP_ROW] = { s->step_row, s->step_rows * sizeof *s->step_row, 0 },
 		[PART_PARAM] = { param, params * P_COUNT * sizeof *param, 0 },
@@ -384,6 +390,11 @@ static void job_fill(Cuda *c, const Work *w, Job *j, uint64_t updates)
 		j->until_within = w->until->within;
 	}
 	j->leaf_tally = c->device_tally;
+	j->noise = c->noise;
+	j->seed = (uint64_t)c->opt->seed;
+	j->first_update = w->mode == JOB_TEST ? NO_UPDATE : w->first_update;
+	if (!j->noise)
+		j->noisy = j->noisy_copies = NULL;
 }
 
 /* Arrays of networks that are trained side by side. */
@@ -412,6 +423,7 @@ uint64_t work_run(Cuda *c, const Work *w)
 		c->team_blocks = 1;
 	}
 	assert(c->teams <= c->row_teams || w->solo);
+	c->noise = c->net->noisy && w->mode != JOB_APPLY && (w->mode != JOB_TEST || c->opt->noise);
 	uint64_t updates = schedule_make(c, w);
 	if (w->mode != JOB_TEST)
 		sums_take(c, leaves);
@@ -436,6 +448,7 @@ uint64_t work_run(Cuda *c, const Work *w)
 	j.chunk = part_of(c, &part[PART_CHUNK]);
 	j.slice = part_of(c, &part[PART_SLICE]);
 	j.cases = part_of(c, &part[PART_CASES]);
+	j.numbers = part_of(c, &part[PART_NUMBER]);
 	j.step_at = part_of(c, &part[PART_STEP_AT]);
 	j.step_row = part_of(c, &part[PART_STEP_ROW]);
 	j.param = part_of(c, &part[PART_PARAM]);

@@ -51,14 +51,9 @@ static Program *cuda_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	c->opt = opt;
 	c->rule = &rules[opt->rule];
 	formula_parse(cx, c->rule, &c->formula);
-	net_refuse_shaped(cx, c->net, "cuda");
 	c->cpu = target_cpu.compile(cx, plan, opt);
 	if (is_half(c->cpu))
 		fail(cx, MP_BAD_INPUT, "leave --precision out, or use --target cpu", "target cuda computes in fp32 only");
-	for (uint32_t i = 0; i < c->net->groups; i++)
-		if (c->net->group[i].fn >= FN_EVERYWHERE)
-			fail_at(cx, c->net->group[i].at, "use another unit function, or --target cpu or ref",
-			        "target cuda has no unit function %s", unit_fns[c->net->group[i].fn].name);
 	return p;
 }
 
@@ -135,6 +130,7 @@ static Status cuda_accumulate(Program *p, const Batch *b, uint32_t first, uint32
 	                     .count = 1,
 	                     .example = b->example,
 	                     .first = b->first,
+	                     .first_update = b->update,
 	                     .tally = &sum,
 	                     .epochs = 1 });
 	c->pending_full = true;
@@ -175,6 +171,7 @@ static uint64_t cuda_run_updates(Program *p, const Updates *s)
 	                            .done = s->done,
 	                            .count = min_u64(s->count, first + (epochs - 1) * each),
 	                            .example = s->example,
+	                            .first_update = s->before,
 	                            .update = s->update,
 	                            .same = s->same,
 	                            .until = s->until,

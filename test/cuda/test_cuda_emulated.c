@@ -77,6 +77,7 @@ static void take_gradient(const Side *s, double *g)
 /* One update by accumulate and apply. */
 static void same_update(Trial *t, Batch b, uint64_t number)
 {
+	b.update = number - 1;
 	Tally want = side_learn(&t->cpu, b);
 	same_tally(t, "a batch", want, side_learn(&t->cuda, b));
 	take_gradient(&t->cpu, t->a);
@@ -102,8 +103,9 @@ static void same_updates(Trial *t, uint64_t number, uint64_t batch, bool shuffle
 		uint64_t first = k % each * batch, n = t->examples - first < batch ? t->examples - first : batch;
 		for (uint64_t i = 0; i < n; i++)
 			order[at + i] = t->order[first + i];
-		Tally some =
-			side_learn(&t->cpu, (Batch){ .example = shuffled ? order + at : NULL, .first = first, .count = n });
+		Tally some = side_learn(
+			&t->cpu,
+			(Batch){ .example = shuffled ? order + at : NULL, .first = first, .count = n, .update = number - 1 + k });
 		tally_add(&want[k / each], &some);
 		t->cpu.target->apply(t->cpu.program, &u[k]);
 		at += n;
@@ -111,6 +113,7 @@ static void same_updates(Trial *t, uint64_t number, uint64_t batch, bool shuffle
 	Updates all = { .examples = t->examples,
 		            .batch = batch,
 		            .count = count,
+		            .before = number - 1,
 		            .example = shuffled ? order : NULL,
 		            .update = u,
 		            .same = same,
@@ -129,10 +132,10 @@ static void same_updates(Trial *t, uint64_t number, uint64_t batch, bool shuffle
 /* Linear units that remember may learn to grow without bounds, and numbers that are none end a job. */
 static bool is_tame(Trial *t) { return side_test(&t->cpu, t->examples, NULL).error < 1e4 * (double)t->cases; }
 
-static void open_trial(Trial *t, uint64_t seed, uint32_t most, bool settles)
+static void open_trial(Trial *t, uint64_t seed, uint32_t most, Draft kind)
 {
 	*t = (Trial){ .cases = 0 };
-	draft_some(&t->t, seed, most, false, settles);
+	draft_like(&t->t, seed, most, kind);
 	bool index = one_in(&t->t.d, 2);
 	side_open(&t->cpu, &target_cpu, t->t.text, (Way){ .isa = best_isa(), .threads = 1, .batch = BATCH_ALL });
 	side_open(&t->cuda, &target_cuda, t->t.text,
@@ -169,7 +172,7 @@ static void show_failure(const Trial *t)
 	assert_true(false);
 }
 
-static void agree(uint64_t seed, uint32_t most, bool settles)
+static void agree(uint64_t seed, uint32_t most, Draft kind)
 {
 	static Trial t;
 	static jmp_buf edge;
@@ -178,7 +181,7 @@ static void agree(uint64_t seed, uint32_t most, bool settles)
 	snprintf(how, sizeof how, "emulate:%llu", (unsigned long long)seed);
 	if (!getenv("MICROPROP_TEST_GPU"))
 		setenv("MICROPROP_CUDA", how, 1);
-	open_trial(&t, seed, most, settles);
+	open_trial(&t, seed, most, kind);
 	t.cuda.cx.edge = &edge;
 	if (setjmp(edge))
 		show_failure(&t);
@@ -195,7 +198,7 @@ static void agree(uint64_t seed, uint32_t most, bool settles)
 
 /* MICROPROP_NETWORKS=N: N more. MICROPROP_TEST_GPU=1: on a GPU, as MICROPROP_CUDA says. MICROPROP_TEST=NAME: only this
  * test. */
-static void agree_all(bool settles)
+static void agree_all(Draft kind)
 {
 	static const uint32_t sizes[] = { 6, 20, 6, 40, 3 };
 	const char *more = getenv("MICROPROP_NETWORKS"), *first = getenv("MICROPROP_SEED");
@@ -203,14 +206,14 @@ static void agree_all(bool settles)
 	for (uint64_t seed = start; seed < start + WANTED + (more ? strtoull(more, NULL, 10) : 0); seed++) {
 		if (getenv("MICROPROP_LOUD"))
 			print_message("network %llu\n", (unsigned long long)seed);
-		agree(seed, sizes[seed % COUNT(sizes)], settles);
+		agree(seed, sizes[seed % COUNT(sizes)], kind);
 	}
 }
 
 static void random_networks_agree(void **state)
 {
 	(void)state;
-	agree_all(false);
+	agree_all((Draft){ .plain = false });
 }
 
 /* ---- mutants ---- */
@@ -230,13 +233,13 @@ static uint32_t barriers_of(const char *dump)
 }
 
 /* An update of all examples, twice: does the kernel fail? It must, or its results are those of target cpu. */
-static bool is_caught(uint64_t seed, uint32_t most, bool settles)
+static bool is_caught(uint64_t seed, uint32_t most, Draft kind)
 {
 	static Trial t;
 	static jmp_buf edge;
 	volatile bool caught = false;
 
-	open_trial(&t, seed, most, settles);
+	open_trial(&t, seed, most, kind);
 	t.cuda.cx.edge = &edge;
 	if (setjmp(edge))
 		caught = true;
@@ -261,13 +264,13 @@ static void mutants_are_caught(void **state)
 		uint32_t caught = 0, all;
 		setenv("MICROPROP_CUDA", "emulate:1", 1);
 		setenv("MICROPROP_CUDA_DUMP", dump, 1);
-		assert_false(is_caught(kernels[i].seed, kernels[i].most, false));
+		assert_false(is_caught(kernels[i].seed, kernels[i].most, (Draft){ .plain = false }));
 		unsetenv("MICROPROP_CUDA_DUMP");
 		all = barriers_of(dump);
 		for (uint32_t k = 1; k <= all; k++) {
 			snprintf(number, sizeof number, "%u", k);
 			setenv("MICROPROP_CUDA_DROP", number, 1);
-			bool is = is_caught(kernels[i].seed, kernels[i].most, false);
+			bool is = is_caught(kernels[i].seed, kernels[i].most, (Draft){ .plain = false });
 			caught += is;
 			if (getenv("MICROPROP_LOUD"))
 				print_message("kernel %zu without barrier %u of %u: %s\n", i, k, all, is ? "caught" : "the same bits");
@@ -282,7 +285,15 @@ static void mutants_are_caught(void **state)
 static void settling_networks_agree(void **state)
 {
 	(void)state;
-	agree_all(true);
+	agree_all((Draft){ .settles = true });
+}
+
+/* Noise, settings of groups and blocks, ties, all unit functions. */
+static void shaped_networks_agree(void **state)
+{
+	(void)state;
+	agree_all((Draft){ .shaped = true, .all = true });
+	agree_all((Draft){ .shaped = true, .all = true, .settles = true });
 }
 
 int main(void)
@@ -290,6 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_networks_agree),
 		cmocka_unit_test(settling_networks_agree),
+		cmocka_unit_test(shaped_networks_agree),
 		cmocka_unit_test(mutants_are_caught),
 	};
 	cmocka_set_test_filter(getenv("MICROPROP_TEST"));

@@ -37,6 +37,7 @@ typedef struct Draft {
 	bool plain;   /* nothing but groups and links, as in tiny networks */
 	bool settles; /* links in all directions, groups that integrate */
 	bool shaped;  /* noise, settings of single groups and blocks */
+	bool all;     /* also weights with noise, ties, unit functions of other simulators */
 } Draft;
 
 static inline void say(Draft *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -307,15 +308,36 @@ static inline void roll_contexts(Draft *t)
 	}
 }
 
-static inline void draft_once(Draft *t, uint64_t seed, uint32_t most, bool plain, bool settles, bool shaped)
+/* Two groups more, that share their weights. */
+static inline void say_ties(Draft *t)
 {
-	*t = (Draft){ .d = { seed, 0 }, .plain = plain, .settles = settles, .shaped = shaped };
+	uint32_t last = t->groups - 1, size = 1 + roll(&t->d, 4);
+	say(t, "group ta %u tanh\ngroup tb %u tanh\n", size, size);
+	say(t, "connect g0 -> ta\nconnect g0 -> tb tied g0 -> ta\nconnect ta -> tb one-to-one\nconnect ta -> g%u\n", last);
+	say(t, "connect tb -> g%u tied ta -> g%u\n", last, last);
+}
+
+static inline void say_weight_noise(Draft *t)
+{
+	uint32_t first = t->inputs + t->contexts;
+	for (uint32_t to = first; to < t->groups; to++)
+		if (one_in(&t->d, 3))
+			say(t, "noise g%u -> g%u %s 0.05\n", to == first ? 0 : to - 1, to,
+			    one_in(&t->d, 2) ? "gaussian" : "uniform");
+	if (one_in(&t->d, 2))
+		say(t, "train noise yes\n");
+}
+
+static inline void draft_once(Draft *t, uint64_t seed, uint32_t most, const Draft *kind)
+{
+	bool plain = kind->plain, settles = kind->settles, shaped = kind->shaped, all = kind->all;
+	*t = (Draft){ .d = { seed, 0 }, .plain = plain, .settles = settles, .shaped = shaped, .all = all };
 	t->inputs = 1 + one_in(&t->d, 3) + one_in(&t->d, 6);
 	t->contexts = !plain && one_in(&t->d, 3) ? 1 + roll(&t->d, 3) : 0;
 	t->groups = t->inputs + t->contexts + 1 + roll(&t->d, 5);
 	for (uint32_t g = 0; g < t->groups; g++) {
 		t->size[g] = roll_size(&t->d, most);
-		t->fn[g] = roll(&t->d, plain ? FN_SOFTMAX : FN_EVERYWHERE);
+		t->fn[g] = roll(&t->d, plain ? FN_SOFTMAX : all ? FN_COUNT : FN_EVERYWHERE);
 		if (settles && (t->fn[g] == FN_LINEAR || t->fn[g] == FN_RELU)) /* these explode in a loop */
 			t->fn[g] = FN_TANH;
 		t->output[g] = g + 1 == t->groups || (!plain && g >= t->inputs + t->contexts && one_in(&t->d, 4));
@@ -323,11 +345,15 @@ static inline void draft_once(Draft *t, uint64_t seed, uint32_t most, bool plain
 	roll_contexts(t);
 	say_groups(t);
 	say_links(t);
+	if (all && one_in(&t->d, 3))
+		say_ties(t);
 	say_train(t);
 	if (settles)
 		say_ticks(t);
 	if (shaped)
 		say_noise(t);
+	if (all)
+		say_weight_noise(t);
 }
 
 static inline void draft_parse(Ctx *cx, void *arg)
@@ -338,12 +364,12 @@ static inline void draft_parse(Ctx *cx, void *arg)
 
 /* Groups of up to `most` units. Slices may happen to leave a group with no way to an output, and few links that are
  * drawn may be none, which is refused: then another. */
-static inline void draft_kind(Draft *t, uint64_t seed, uint32_t most, bool plain, bool settles, bool shaped)
+static inline void draft_like(Draft *t, uint64_t seed, uint32_t most, Draft kind)
 {
 	for (uint64_t try = 0;; try++) {
 		Ctx cx;
 		ctx_init(&cx, NULL);
-		draft_once(t, seed + (try << 32), most, plain, settles, shaped);
+		draft_once(t, seed + (try << 32), most, &kind);
 		Status s = guarded(&cx, draft_parse, t);
 		bool fine = s == MP_OK || strstr(ctx_messages(&cx), "reaches") || strstr(ctx_messages(&cx), "has no links");
 		if (!fine)
@@ -353,6 +379,11 @@ static inline void draft_kind(Draft *t, uint64_t seed, uint32_t most, bool plain
 		if (s == MP_OK)
 			return;
 	}
+}
+
+static inline void draft_kind(Draft *t, uint64_t seed, uint32_t most, bool plain, bool settles, bool shaped)
+{
+	draft_like(t, seed, most, (Draft){ .plain = plain, .settles = settles, .shaped = shaped });
 }
 
 static inline void draft_some(Draft *t, uint64_t seed, uint32_t most, bool plain, bool settles)

@@ -25,6 +25,8 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "units.h"
+
 /* Loops over a few vectors are written out in full, or they would not stay in registers. */
 #if defined __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
@@ -245,6 +247,23 @@ static inline V v_gaussian(V x)
 static inline V v_same(V x) { return x; }
 static inline V v_relu(V x) { return v_max(v_set(0), x); } /* NaN stays NaN */
 
+/* Functions of other simulators. */
+static inline V v_softsign(V x) { return v_div(x, v_add(v_set(1), v_abs(x))); }
+static inline V v_elliott(V x) { return v_fma(v_set(0.5f), v_softsign(x), v_set(0.5f)); }
+
+static inline V v_steps(V x, const StepLines *s)
+{
+	V y = v_set(s->low);
+	for (int i = 0; i + 1 < STEP_POINTS; i++) {
+		V line = v_fma(v_set((float)steps_slope(s, i)), v_sub(x, v_set(s->x[i])), v_set(s->y[i]));
+		y = v_select(v_lt(x, v_set(s->x[i])), y, line);
+	}
+	y = v_select(v_lt(x, v_set(s->x[STEP_POINTS - 1])), y, v_set(s->high));
+	return v_select(v_nan(x), x, y);
+}
+static inline V v_stepwise(V x) { return v_steps(x, &sigmoid_steps); }
+static inline V v_stepwise_tanh(V x) { return v_steps(x, &tanh_steps); }
+
 /* ---- slopes, of net input and output ---- */
 
 static inline V v_sigmoid_slope(V net, V out)
@@ -270,5 +289,35 @@ static inline V v_relu_slope(V net, V out)
 }
 static inline V v_gaussian_slope(V net, V out) { return v_mul(v_mul(v_set(-2), net), out); }
 static inline V v_sigmoid2_slope(V net, V out) { return v_mul(v_set(LN2_HIGH), v_sigmoid_slope(net, out)); }
+static inline V v_softsign_slope(V net, V out)
+{
+	V rest = v_sub(v_set(1), v_abs(out));
+	(void)net;
+	return v_mul(rest, rest);
+}
+static inline V v_elliott_slope(V net, V out)
+{
+	V rest = v_sub(v_set(1), v_abs(v_fma(v_set(2), out, v_set(-1))));
+	(void)net;
+	return v_mul(v_mul(v_set(0.5f), rest), rest);
+}
+static inline V v_steps_slope(const StepLines *s, V out)
+{
+	V slope = v_set(0);
+	for (int i = 0; i + 1 < STEP_POINTS; i++)
+		slope = v_select(v_lt(out, v_set(s->y[i])), slope, v_set((float)steps_slope(s, i)));
+	slope = v_select(v_lt(out, v_set(s->y[STEP_POINTS - 1])), slope, v_set(0));
+	return v_select(v_nan(out), out, slope);
+}
+static inline V v_stepwise_slope(V net, V out)
+{
+	(void)net;
+	return v_steps_slope(&sigmoid_steps, out);
+}
+static inline V v_stepwise_tanh_slope(V net, V out)
+{
+	(void)net;
+	return v_steps_slope(&tanh_steps, out);
+}
 
 #endif

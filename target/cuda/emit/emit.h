@@ -88,6 +88,14 @@ typedef struct ErrorOf {
 } ErrorOf;
 Reg error_value(Emit *e, const ErrorOf *of);
 Reg error_slope(Emit *e, const ErrorOf *of, Reg total);
+typedef struct NoiseKey {
+	Reg low, high;
+} NoiseKey;
+/* As noise_key, noise_word and noise_weight_word of lib/run/noise.c. seed, update, number: type D */
+NoiseKey noise_key_of(Emit *e, Reg seed, Reg update, uint32_t stream, uint32_t group);
+Reg noise_word_of(Emit *e, NoiseKey key, Reg number, Reg tick, Reg unit);
+Reg noise_link_word(Emit *e, NoiseKey key, Reg link);
+Reg noise_applied(Emit *e, int kind, float amount, float scale, Reg word, Reg value);
 Reg softmax_part(Emit *e, Reg out, Reg net, Reg largest); /* softmax_output */
 float least_output(void);                                 /* below it, errors come from net inputs alone */
 
@@ -100,7 +108,12 @@ typedef struct EmitSource {
 	const DeviceList *list; /* its steps are on the host: */
 	const DeviceStep *step;
 	const DevicePanel *panel; /* on the host */
-	const double *factor;     /* rate factors */
+	const LinkClass *factor;  /* by number */
+	uint32_t factors;
+	uint32_t step_variable; /* of the formula: the last change of a weight, which limits correct; 0: there is none */
+	const NoisyPanel *noisy_panel; /* on the host */
+	const NoiseClass *noise_class; /* by number; */
+	uint32_t noise_classes;
 	const Formula *formula;
 	const InputColumns *input;
 	const uint32_t *ones; /* columns that are always 1 */
@@ -131,7 +144,8 @@ uint64_t solo_copies(uint64_t copies);
 /* Is the sum of all leaves stored before the rule is applied, if it is? */
 static inline bool needs_pending(const EmitSource *s)
 {
-	return s->mode == JOB_SUM || s->mode == JOB_APPLY || (s->mode == JOB_UPDATE && s->job->needs_norm);
+	return s->mode == JOB_SUM || s->mode == JOB_APPLY ||
+	       (s->mode == JOB_UPDATE && (s->job->needs_norm || s->job->ties));
 }
 
 /* Weights in shared memory: rows of `row` floats, as in global memory. */
@@ -212,6 +226,7 @@ typedef struct Kernel {
 	Reg row_error, verdict;      /* of this team */
 	Reg leaf_number;             /* in the update */
 	Reg param;                   /* global address of the numbers of the update */
+	Reg update_number;           /* general, with noise: updates before this one: type D */
 	Reg base;                    /* general: address of the team's first row, */
 	Reg list;                    /* of the numbers of rows, if not all are processed: type D; */
 	Reg time;                    /* time step of these: type R; all begin a sequence: 0 */
@@ -250,6 +265,7 @@ void general_steps(Kernel *k, uint32_t first, uint32_t end);
 void general_gradient(Kernel *k, Reg fresh); /* of the chunk in the team's rows */
 Reg row_flags(Kernel *k, Reg row);           /* and the number of its case */
 Reg has_flag(Kernel *k, Reg flags, uint32_t flag);
+NoiseKey noise_key_emit(Kernel *k, uint32_t at, uint32_t group); /* of this update; at: NOISE_AT_ */
 
 /* ---- join.c: sums of leaves, the norm, what waits ------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "emit.h"
+#include "net.h"
 
 const char *row_space(const Kernel *k, const char *shared)
 {
@@ -260,6 +261,48 @@ static void leaves_emit(Kernel *k, Reg update, Reg leaves, const Barriers *b)
 	loop_end(e, &w);
 }
 
+/* ---- weights with noise ---- */
+
+/* For every place its weight, with the noise of the update where its link has some; in both forms. */
+static void weights_disturb(Kernel *k, const Barrier *grid)
+{
+	Emit *e = k->e;
+	const Job *j = k->s->job;
+	uint32_t all = k->s->teams * k->s->team_blocks * k->s->threads;
+	NoiseKey key = noise_key_emit(k, NOISE_AT_WEIGHT, 0);
+
+	remark(e, "noise of weights");
+	for (uint32_t i = 0; i < j->noisy_panels; i++) {
+		const NoisyPanel *p = &k->s->noisy_panel[i];
+		Loop l = loop_begin(e, mad(e, k->block, k->s->threads, k->tid), imm((uint32_t)p->size), all);
+		Reg w = op1(e, REG_F, "mov.f32",
+		            load(e, REG_F, "ld.global.f32", place(e, place_at(e, POINTER(k, w), p->at * 4), l.i, 4), 0));
+		Reg number =
+			load(e, REG_R, "ld.global.nc.u8", place(e, place_at(e, POINTER(k, noise_class), p->at), l.i, 1), 0);
+		uint32_t none = unless_begin(e, same(e, number, imm(NO_LINK)));
+		Reg link =
+			load(e, REG_R, "ld.global.nc.u32", place(e, place_at(e, POINTER(k, noise_link), p->at * 4), l.i, 4), 0);
+		Reg word = noise_link_word(e, key, link);
+		for (uint32_t c = 0; c < k->s->noise_classes; c++) {
+			uint32_t other = if_begin(e, same(e, number, imm(c)));
+			ins(e, "mov.f32 $, $", w,
+			    noise_applied(e, k->s->noise_class[c].kind, k->s->noise_class[c].amount, 1, word, w));
+			if_end(e, other);
+		}
+		if_end(e, none);
+		ins(e, "st.global.f32 [$], $", place(e, place_at(e, POINTER(k, noisy), p->at * 4), l.i, 4), w);
+		if (p->copy != NO_COPY) {
+			Reg row = divide(e, l.i, p->row), col = modulo(e, l.i, p->row, row);
+			uint32_t past = if_begin(e, less(e, col, imm(p->cols)));
+			Reg to = place(e, place_at(e, POINTER(k, noisy_copies), p->copy * 4), col, p->copy_row * 4);
+			ins(e, "st.global.f32 [$], $", place(e, to, row, 4), w);
+			if_end(e, past);
+		}
+		loop_end(e, &l);
+	}
+	barrier_all(k, grid);
+}
+
 void update_general(Kernel *k, Reg update, const Barriers *b)
 {
 	Emit *e = k->e;
@@ -267,6 +310,8 @@ void update_general(Kernel *k, Reg update, const Barriers *b)
 	Reg leaves = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, leaves));
 
 	if (s->mode != JOB_APPLY) {
+		if (s->job->noisy)
+			weights_disturb(k, &b->grid);
 		leaves_emit(k, update, leaves, b);
 		uint32_t last = if_begin(e, same(e, k->block, imm(s->teams * s->team_blocks - 1)));
 		uint32_t tally = if_begin(e, op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)));

@@ -28,6 +28,9 @@ enum {
 	STEP_ONE,      /* the column of ones after a part */
 	STEP_CONTEXTS, /* contexts from the row before */
 	STEP_INTEGRATE,
+	STEP_NOISE,  /* random numbers, or dropout */
+	STEP_GAIN,   /* a factor on net inputs, or deltas */
+	STEP_NEAR,   /* targets that errors count from, of groups with radii */
 	STEP_ERRORS, /* errors of a row, slopes of each output */
 	STEP_SCORES, /* verdict on a row */
 	STEP_CODES,  /* it uses a code table */
@@ -43,8 +46,9 @@ enum {
 	STEP_KINDS
 };
 
-/* Row buffers: those of target cpu. Column 0 is the true unit's: only BUF_ACT uses it. */
-enum { BUF_ACT, BUF_DELTA, BUF_NET, BUF_ERROR, BUF_HELD, BUFS };
+/* Row buffers: those of target cpu. Column 0 is the true unit's: only BUF_ACT uses it. Few networks have the last two:
+ * outputs before their noise, and targets as STEP_NEAR makes them, in the columns of their outputs. */
+enum { BUF_ACT, BUF_DELTA, BUF_NET, BUF_ERROR, BUF_HELD, BUF_CLEAN, BUF_NEAR, BUFS };
 
 /* A step that is fused with the product before it: fn is its unit function. */
 enum { AFTER_NOTHING, AFTER_UNITS, AFTER_DELTAS };
@@ -58,7 +62,12 @@ typedef struct DeviceStep {
 	uint32_t y;              /* number of the first output of a part */
 	const float *b;          /* weights */
 	const float *start;      /* NULL: sums continue those in c; else a row for all */
-	float offset, dt, begin; /* begin: what is integrated begins with this */
+	float offset, dt, begin; /* begin: what is integrated begins with this; offset: also the factor of a gain */
+	uint8_t noise, noise_at; /* NOISE_ kind, and where */
+	float amount, scale;     /* of noise; scale: of what dropout leaves; on errors */
+	uint32_t group;          /* of noise; low: the first of its units */
+	bool near;               /* errors count from the targets in BUF_NEAR */
+	double radius, zero_radius;
 	uint32_t sum_row;
 	uint64_t at;    /* gradient: of its weights in a sum, */
 	uint32_t panel; /* and their number in Job.panel */
@@ -96,9 +105,34 @@ typedef struct DevicePanel {
 	uint32_t row, cols;  /* row: floats; cols: those of them that are weights */
 	uint64_t copy;       /* of the transposed form; NO_COPY: there is none */
 	uint32_t copy_row;   /* floats */
-	uint32_t factor;     /* number of its rate factor */
-	const uint8_t *kind; /* NULL, or the rate factor of every place; NO_LINK: unused or frozen */
+	uint32_t factor;     /* number of its LinkClass */
+	const uint8_t *kind; /* NULL, or that of every place; NO_LINK: unused or frozen */
 } DevicePanel;
+/* What links have in common: factor on the rate; decay (-1: the run's) and limits. */
+typedef struct LinkClass {
+	double rate, decay, low, high;
+} LinkClass;
+/* Weights of a panel that noise is added to. */
+typedef struct NoisyPanel {
+	uint64_t at, size;
+	uint32_t row, cols;
+	uint64_t copy;
+	uint32_t copy_row;
+} NoisyPanel;
+typedef struct NoiseClass {
+	int kind;
+	float amount;
+} NoiseClass;
+/* Places of tied weights: a sum, and those that are added to it and get it, in the order of links. */
+typedef struct DeviceTie {
+	uint64_t to;
+	uint32_t first, count; /* in Job.tied */
+} DeviceTie;
+/* A row of a network with noise. */
+typedef struct RowNumber {
+	uint64_t number; /* of its case in the data */
+	uint32_t tick, unused;
+} RowNumber;
 #define NO_COPY UINT64_MAX
 enum { NO_LINK = 255 };
 
@@ -206,6 +240,7 @@ typedef struct Job {
 	DeviceList list;
 	DeviceData data;
 	float threshold, middle;
+	const float *criteria; /* NULL, or [outputs] thresholds */
 	bool right_here, needs_norm;
 	const InputColumns *input;
 	const ContextColumn *context;
@@ -214,12 +249,24 @@ typedef struct Job {
 	const uint32_t *output; /* [outputs] columns */
 	uint32_t output_col;    /* the first of them, if they are adjacent; else 0 */
 	const DevicePanel *panel;
-	const double *factor;  /* rate factors */
+	const LinkClass *factor;
 	const uint64_t *place; /* [links] of weights in canonical order; NO_COPY: frozen. For the norm of the gradient */
 	uint64_t links;
 	uint64_t floats; /* of a sum */
 	float *w, *copies, *state[MAX_STATE];
+	float *noisy, *noisy_copies; /* NULL, or weights and copies with the noise of an update */
+	const NoisyPanel *noisy_panel;
+	uint32_t noisy_panels;
+	const uint8_t *noise_class;  /* [floats] by place; NO_LINK: no noise */
+	const uint32_t *noise_link;  /* [floats] number of the link */
+	uint64_t seed, first_update; /* for noise: of the run; updates before this job */
+	bool noise;                  /* passes have noise; */
+	const RowNumber *numbers;    /* by row then, as cases are */
+	const DeviceTie *tie;        /* [ties] */
+	uint32_t ties;
+	const uint64_t *tied;
 	const float *zero; /* a row of zeros */
+	uint32_t bufs;     /* that there are: BUF_CLEAN, or more */
 	float *buf[BUFS];  /* [teams][row_capacity][cols] each */
 	float *row_error;  /* [teams][row_capacity] */
 	uint8_t *verdict;  /* [teams][row_capacity] */

@@ -218,6 +218,37 @@ Reg norm_factor(Kernel *k)
 	return op1(e, REG_F, "cvt.rn.f32.f64", load(e, REG_G, "ld.global.f64", at, 0));
 }
 
+/* ---- ties ---- */
+
+/* Tied weights have one sum: a thread adds those of its links in their order, and gives it to all. */
+static void ties_add(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t all = k->s->teams * k->s->team_blocks * k->s->threads;
+	Reg ties = POINTER(k, tie), tied = POINTER(k, tied), pending = POINTER(k, pending);
+
+	remark(e, "tied weights");
+	Loop l = loop_begin(e, mad(e, k->block, k->s->threads, k->tid), imm(k->s->job->ties), all);
+	Reg tie = place(e, ties, l.i, sizeof(DeviceTie)),
+		to = load(e, REG_D, "ld.global.nc.u64", tie, offsetof(DeviceTie, to));
+	Reg first = place(e, tied, load(e, REG_R, "ld.global.nc.u32", tie, offsetof(DeviceTie, first)), 8);
+	Reg count = load(e, REG_R, "ld.global.nc.u32", tie, offsetof(DeviceTie, count)),
+		at = op3(e, REG_D, "mad.lo.u64", to, imm(4), pending);
+	Reg sum = load(e, REG_F, "ld.global.f32", at, 0);
+	for (int turn = 0; turn < 2; turn++) {
+		Loop n = loop_begin(e, imm(0), count, 1);
+		Reg from = load(e, REG_D, "ld.global.nc.u64", place(e, first, n.i, 8), 0);
+		from = op3(e, REG_D, "mad.lo.u64", from, imm(4), pending);
+		if (turn)
+			ins(e, "st.global.f32 [$], $", from, sum);
+		else
+			ins(e, "add.rn.ftz.f32 $, $, $", sum, sum, load(e, REG_F, "ld.global.f32", from, 0));
+		loop_end(e, &n);
+	}
+	ins(e, "st.global.f32 [$], $", at, sum);
+	loop_end(e, &l);
+}
+
 void leaves_finish(Kernel *k, Reg leaves, const Barrier *grid)
 {
 	const EmitSource *s = k->s;
@@ -225,6 +256,10 @@ void leaves_finish(Kernel *k, Reg leaves, const Barrier *grid)
 
 	if (pending && s->mode != JOB_APPLY) {
 		pending_add(k, leaves);
+		barrier_all(k, grid);
+	}
+	if (applies && s->job->ties) {
+		ties_add(k);
 		barrier_all(k, grid);
 	}
 	if (applies && s->job->needs_norm) {

@@ -315,6 +315,8 @@ static const char *covered(const EmitSource *s)
 
 	if (j->timed)
 		return "rows in time";
+	if (j->noisy)
+		return "noise of weights";
 	if (j->data.value || (j->data.from && !j->data.short_list))
 		return "index lists with values, or long ones";
 	if ((s->leaf_rows > 512 && !s->tiled) || j->data.inputs > 60000)
@@ -409,7 +411,7 @@ static const char *plan_chunks(Kernel *k, uint32_t chunks)
 static void plan_general(Kernel *k)
 {
 	k->workers = k->s->threads - TALLY_WARP;
-	k->row = BUFS * k->s->job->cols * 4;
+	k->row = k->s->job->bufs * k->s->job->cols * 4;
 	k->at_info = take(k, 64);
 	k->at_cycles = take(k, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
 	const DeviceData *d = &k->s->job->data;

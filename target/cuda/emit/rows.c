@@ -47,6 +47,10 @@ Reg weight_place(Kernel *k, const float *from)
 	const Job *j = k->s->job;
 	bool copy = from >= j->copies && from < j->copies + k->s->copies;
 
+	if (j->noisy && from >= j->noisy && from < j->noisy + j->floats)
+		return place_at(k->e, POINTER(k, noisy), (uint64_t)(from - j->noisy) * 4);
+	if (j->noisy && from >= j->noisy_copies && from < j->noisy_copies + k->s->copies)
+		return place_at(k->e, POINTER(k, noisy_copies), (uint64_t)(from - j->noisy_copies) * 4);
 	return place_at(k->e, copy ? POINTER(k, copies) : POINTER(k, w), (uint64_t)(from - (copy ? j->copies : j->w)) * 4);
 }
 

@@ -135,16 +135,17 @@ static Reg case_number(Kernel *k, const RowLanes *l)
 	return number;
 }
 
-static Reg case_weight(Kernel *k, const RowLanes *l)
+static Reg case_weight(Kernel *k, const RowLanes *l, float scale)
 {
 	if (!k->s->job->data.weight)
-		return imm_f(1);
-	return load(k->e, REG_F, "ld.global.nc.f32", place(k->e, POINTER(k, data.weight), case_number(k, l), 4), 0);
+		return imm_f(scale);
+	Reg weight = load(k->e, REG_F, "ld.global.nc.f32", place(k->e, POINTER(k, data.weight), case_number(k, l), 4), 0);
+	return scale == 1 ? weight : op2(k->e, REG_F, "mul.rn.ftz.f32", imm_f(scale), weight);
 }
 
 static Reg times(Emit *e, Reg a, Reg b)
 {
-	return b.type == REG_FLOAT ? a : op2(e, REG_F, "mul.rn.ftz.f32", a, b); /* the constant is 1 */
+	return b.type == REG_FLOAT && b.n == imm_f(1).n ? a : op2(e, REG_F, "mul.rn.ftz.f32", a, b);
 }
 
 /* Lanes of this row whose predicate holds. */
@@ -283,8 +284,14 @@ void errors_emit(Kernel *k, const DeviceStep *s)
 
 	remark(e, "errors of %u outputs", s->cols);
 	RowLanes l = lanes_begin(k, 0, k->s->threads);
+	DeviceStep near = *s;
+	if (s->near) {
+		l.y = place_at(e, l.base, column_at(k, BUF_NEAR, s->a_col));
+		near.y = 0;
+		s = &near;
+	}
 	TopRow top = tops_emit(k, s, &l);
-	Reg weight = case_weight(k, &l), sum = zero_float(e);
+	Reg weight = case_weight(k, &l, s->scale), sum = zero_float(e);
 	for (ColumnBlocks b = { 0 }; blocks_next(e, &l, &b, s->cols);) {
 		ErrorOf of = { .fn = s->fn, .error = s->error, .known_net = s->known_net };
 		of.y = target_at(k, &l, b.offset, s->y);
@@ -343,12 +350,12 @@ void softmax_deltas_emit(Kernel *k, const DeviceStep *s)
 	RowLanes l = lanes_begin(k, 0, k->s->threads);
 	Reg sum = zero_float(e);
 	for (ColumnBlocks b = { 0 }; blocks_next(e, &l, &b, s->cols);) {
-		Reg o = row_load(k, &l, b.offset, BUF_ACT, s->c_col), x = row_load(k, &l, b.offset, s->c, s->c_col);
+		Reg o = row_load(k, &l, b.offset, s->a, s->c_col), x = row_load(k, &l, b.offset, s->c, s->c_col);
 		ins(e, "@$ fma.rn.ftz.f32 $, $, $, $", b.has, sum, o, x, sum);
 	}
 	Reg mean = lanes_sum(e, sum);
 	for (ColumnBlocks b = { 0 }; blocks_next(e, &l, &b, s->cols);) {
-		Reg o = row_load(k, &l, b.offset, BUF_ACT, s->c_col), x = row_load(k, &l, b.offset, s->c, s->c_col);
+		Reg o = row_load(k, &l, b.offset, s->a, s->c_col), x = row_load(k, &l, b.offset, s->c, s->c_col);
 		Reg delta = op2(e, REG_F, "mul.rn.ftz.f32", o, op2(e, REG_F, "sub.rn.ftz.f32", x, mean));
 		row_store(k, &l, &b, s->c, s->c_col, delta);
 	}
@@ -684,6 +691,10 @@ void scores_emit(Kernel *k, bool codes, uint32_t from, uint32_t threads)
 			best_of(e, &wanted, y, at, known);
 			best_of(e, &guess, o, at, known);
 			ins(e, "@$ min.u32 $, $, $", known, first, first, at);
+		}
+		if (j->criteria) {
+			Reg at_most = op2(e, REG_R, "min.u32", at, imm(j->outputs - 1));
+			threshold = load(e, REG_F, "ld.global.nc.f32", place(e, POINTER(k, criteria), at_most, 4), 0);
 		}
 		Reg away = op1(e, REG_F, "abs.f32", op2(e, REG_F, "sub.rn.ftz.f32", o, y));
 		Reg within = op2(e, REG_P, "setp.le.ftz.f32", away, threshold);

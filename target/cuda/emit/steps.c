@@ -339,6 +339,68 @@ static void integrate_step(Kernel *k, const DeviceStep *s)
 	loop_end(e, &c.loop);
 }
 
+/* ---- noise, settings of groups ---- */
+
+static Reg param_d(Kernel *k, size_t field)
+{
+	Reg d = reg(k->e, REG_D);
+
+	ins(k->e, "ld.param.u64 $, [job+#]", d, (uint32_t)field);
+	return d;
+}
+
+NoiseKey noise_key_emit(Kernel *k, uint32_t at, uint32_t group)
+{
+	return noise_key_of(k->e, param_d(k, offsetof(Job, seed)), k->update_number, STREAM_NOISE + at, group);
+}
+
+static void noise_step(Kernel *k, const DeviceStep *s)
+{
+	Emit *e = k->e;
+	NoiseKey key = noise_key_emit(k, s->noise_at, s->group);
+	Reg cases = op2(e, REG_D, "sub.u64", k->cases, POINTER(k, cases)), numbers = POINTER(k, numbers);
+
+	_Static_assert(sizeof(RowNumber) == 4 * sizeof(uint32_t), "cases are numbers of 32 bits");
+	remark(e, "noise of %u columns", s->cols);
+	numbers = op3(e, REG_D, "mad.lo.u64", cases, imm(4), numbers);
+	Cell c = cell_begin(k, s->cols);
+	Reg at = place(e, numbers, c.row, sizeof(RowNumber));
+	Reg number = load(e, REG_D, "ld.global.nc.u64", at, offsetof(RowNumber, number));
+	Reg tick = load(e, REG_R, "ld.global.nc.u32", at, offsetof(RowNumber, tick));
+	Reg word = noise_word_of(e, key, number, tick, op2(e, REG_R, "add.u32", c.n, imm(s->low)));
+	Reg x = cell_load(k, &c, s->a, s->a_col);
+	cell_store(k, &c, s->c, s->c_col, noise_applied(e, s->noise, s->amount, s->scale, word, x));
+	loop_end(e, &c.loop);
+}
+
+static void gain_step(Kernel *k, const DeviceStep *s)
+{
+	Cell c = cell_begin(k, s->cols);
+
+	cell_store(k, &c, s->c, s->c_col, product_of(k->e, cell_load(k, &c, s->c, s->c_col), imm_f(s->offset)));
+	loop_end(k->e, &c.loop);
+}
+
+/* As target_near of lib/net/shape.c. */
+static void near_step(Kernel *k, const DeviceStep *s)
+{
+	Emit *e = k->e;
+	Cell c = cell_begin(k, s->cols);
+	Reg target = load(e, REG_F, "ld.global.nc.f32", place(e, target_address(k, c.row), c.n, 4), 4 * s->y);
+	Reg y = op1(e, REG_G, "cvt.ftz.f64.f32", target),
+		out = op1(e, REG_G, "cvt.ftz.f64.f32", cell_load(k, &c, BUF_ACT, s->a_col));
+	Reg distance = op2(e, REG_G, "sub.rn.f64", out, y), radius = literal(e, s->radius);
+	Reg most = literal(e, s->radius > s->zero_radius ? s->radius : s->zero_radius);
+	Reg is_near = op2(e, REG_P, "setp.le.f64", op1(e, REG_G, "abs.f64", distance), most);
+	Reg above = op2(e, REG_P, "setp.gt.f64", distance, literal(e, 0));
+
+	y = op3(e, REG_G, "selp.f64", op2(e, REG_G, "add.rn.f64", y, radius), op2(e, REG_G, "sub.rn.f64", y, radius),
+	        above);
+	Reg to = op1(e, REG_F, "cvt.rn.ftz.f32.f64", y);
+	cell_store(k, &c, BUF_NEAR, s->a_col, op3(e, REG_F, "selp.f32", imm_f(__builtin_nanf("")), to, is_near));
+	loop_end(e, &c.loop);
+}
+
 /* ---- backward ---- */
 
 static void errors_step(Kernel *k, const DeviceStep *s, bool adds)
@@ -416,6 +478,9 @@ static void step_emit(Kernel *k, const DeviceStep *s)
 	case STEP_ONE: fill_step(k, BUF_ACT, s->c_col, 1, 1); break;
 	case STEP_CONTEXTS: contexts_step(k); break;
 	case STEP_INTEGRATE: integrate_step(k, s); break;
+	case STEP_NOISE: noise_step(k, s); break;
+	case STEP_GAIN: gain_step(k, s); break;
+	case STEP_NEAR: near_step(k, s); break;
 	case STEP_ERRORS: errors_emit(k, s); break;
 	case STEP_SCORES: verdicts_emit(k); break;
 	case STEP_ZERO: fill_step(k, s->c, s->c_col, s->cols, 0); break;

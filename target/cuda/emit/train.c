@@ -642,6 +642,10 @@ static void updates_emit(Kernel *k)
 	weights_stage(k);
 	if (k->overlaid)
 		paddings_stage(k);
+	if (s->general && s->job->noise) {
+		k->update_number = reg(e, REG_D);
+		ins(e, "add.u64 $, $, $", k->update_number, POINTER(k, first_update), i);
+	}
 	if (s->general)
 		update_general(k, update, &b);
 	else if (s->tiled)

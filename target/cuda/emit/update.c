@@ -74,8 +74,97 @@ static uint32_t formula_uses(const Formula *f, uint32_t op)
 	return bits & ~1u;
 }
 
+/* Numbers of a place, by its class: those of the update, the rate, limits (constants or of type F). */
+typedef struct PlaceNumbers {
+	RuleNumbers n;
+	Reg rate, low, high;
+	bool limited;
+} PlaceNumbers;
+
+static bool uses_decay(const Kernel *k)
+{
+	const Formula *f = k->s->formula;
+
+	for (uint32_t i = 0; i < f->ops; i++)
+		if (f->op[i].op == OP_PARAM && f->op[i].a == P_DECAY)
+			return true;
+	return false;
+}
+
+static bool is_limited(const LinkClass *c)
+{
+	return c->low > -(double)__builtin_inff() || c->high < (double)__builtin_inff();
+}
+
+static PlaceNumbers known_numbers(Kernel *k, const RuleNumbers *n, const LinkClass *c)
+{
+	Emit *e = k->e;
+	PlaceNumbers p = { .n = *n, .limited = is_limited(c), .low = imm_f((float)c->low), .high = imm_f((float)c->high) };
+	Reg factor = literal(e, c->rate);
+
+	p.rate = op1(e, REG_F, "cvt.rn.f32.f64", op2(e, REG_G, "mul.rn.f64", n->rate, factor));
+	if (c->decay >= 0 && uses_decay(k))
+		p.n.param[P_DECAY] = op1(e, REG_F, "mov.f32", imm_f((float)c->decay));
+	return p;
+}
+
+static Reg class_number(Emit *e, Reg at, size_t field)
+{
+	return op1(e, REG_F, "cvt.rn.f32.f64", load(e, REG_G, "ld.global.nc.f64", at, (uint32_t)field));
+}
+
+/* Of a place that has its own class. */
+static PlaceNumbers own_numbers(Kernel *k, const RuleNumbers *n, Reg kind)
+{
+	Emit *e = k->e;
+	Reg at = place(e, POINTER(k, factor), kind, sizeof(LinkClass));
+	PlaceNumbers p = { .n = *n };
+	bool decays = false;
+
+	for (uint32_t i = 0; i < k->s->factors; i++) {
+		p.limited |= is_limited(&k->s->factor[i]);
+		decays |= k->s->factor[i].decay >= 0;
+	}
+	Reg factor = load(e, REG_G, "ld.global.nc.f64", at, offsetof(LinkClass, rate));
+	p.rate = op1(e, REG_F, "cvt.rn.f32.f64", op2(e, REG_G, "mul.rn.f64", n->rate, factor));
+	if (decays && uses_decay(k)) {
+		Reg decay = class_number(e, at, offsetof(LinkClass, decay));
+		p.n.param[P_DECAY] =
+			op3(e, REG_F, "selp.f32", decay, n->param[P_DECAY], op2(e, REG_P, "setp.ge.ftz.f32", decay, imm_f(0)));
+	}
+	if (p.limited) {
+		p.low = class_number(e, at, offsetof(LinkClass, low));
+		p.high = class_number(e, at, offsetof(LinkClass, high));
+	}
+	return p;
+}
+
+/* A weight that left its limits; the last step, which some rules remember, is the one that was made. */
+static void limit_weight(Kernel *k, const PlaceNumbers *p, Reg variable[2 + MAX_STATE])
+{
+	Emit *e = k->e;
+	Reg w = variable[1], within = op3(e, REG_F, "selp.f32", p->high, w, op2(e, REG_P, "setp.gt.ftz.f32", w, p->high));
+	uint32_t step = k->s->step_variable;
+
+	within = op3(e, REG_F, "selp.f32", p->low, within, op2(e, REG_P, "setp.lt.ftz.f32", w, p->low));
+	Reg left = op2(e, REG_P, "setp.neu.ftz.f32", within, w);
+	if (step) {
+		Reg back = op2(e, REG_F, "sub.rn.ftz.f32", within, w);
+		Reg made = op2(e, REG_F, "add.rn.ftz.f32", variable[step], back);
+		variable[step] = op3(e, REG_F, "selp.f32", made, variable[step], left);
+	}
+	variable[1] = op3(e, REG_F, "selp.f32", within, w, left);
+}
+
+static void place_values(Kernel *k, const PlaceNumbers *p, Reg variable[2 + MAX_STATE])
+{
+	formula_values(k->e, k->s->formula, &p->n, p->rate, variable);
+	if (p->limited)
+		limit_weight(k, p, variable);
+}
+
 /* Returns the new weight. */
-static Reg formula_emit(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg rate, Reg place_of, Reg g)
+static Reg formula_emit(Kernel *k, const PlaceNumbers *n, const DevicePanel *p, Reg place_of, Reg g)
 {
 	Emit *e = k->e;
 	uint32_t loads = formula_uses(k->s->formula, OP_LOAD), stores = formula_uses(k->s->formula, OP_STORE);
@@ -87,28 +176,18 @@ static Reg formula_emit(Kernel *k, const RuleNumbers *n, const DevicePanel *p, R
 	for (uint32_t v = 1; v < COUNT(variable); v++)
 		if (loads >> v & 1)
 			variable[v] = load(e, REG_F, "ld.global.f32", at[v], 0);
-	formula_values(e, k->s->formula, n, rate, variable);
+	place_values(k, n, variable);
 	for (uint32_t v = 1; v < COUNT(variable); v++)
 		if (stores >> v & 1)
 			ins(e, "st.global.f32 [$], $", at[v], variable[v]);
 	return variable[1];
 }
 
-/* The rate of a place that has its own factor. */
-static Reg own_rate(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg kind)
-{
-	Emit *e = k->e;
-	Reg factor = load(e, REG_G, "ld.global.nc.f64", place(e, POINTER(k, factor), kind, 8), 0);
-
-	(void)p;
-	return op1(e, REG_F, "cvt.rn.f32.f64", op2(e, REG_G, "mul.rn.f64", n->rate, factor));
-}
-
 void rule_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg g)
 {
 	Emit *e = k->e;
 	uint32_t past = if_begin(e, less(e, col, imm(p->cols))), unused = 0;
-	Reg rate;
+	PlaceNumbers own;
 
 	if (p->kind) {
 		Reg kinds = reg(e, REG_D);
@@ -117,12 +196,11 @@ void rule_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, 
 		    (uint32_t)(number * sizeof(DevicePanel) + offsetof(DevicePanel, kind)));
 		Reg kind = load(e, REG_R, "ld.global.nc.u8", place(e, kinds, place_of, 1), 0);
 		unused = unless_begin(e, same(e, kind, imm(NO_LINK)));
-		rate = own_rate(k, n, p, kind);
+		own = own_numbers(k, n, kind);
 	} else {
-		Reg factor = literal(e, k->s->factor[p->factor]);
-		rate = op1(e, REG_F, "cvt.rn.f32.f64", op2(e, REG_G, "mul.rn.f64", n->rate, factor));
+		own = known_numbers(k, n, &k->s->factor[p->factor]);
 	}
-	Reg w = formula_emit(k, n, p, rate, place_of, g), none = op2(e, REG_F, "sub.rn.ftz.f32", w, w);
+	Reg w = formula_emit(k, &own, p, place_of, g), none = op2(e, REG_F, "sub.rn.ftz.f32", w, w);
 	ins(e, "@$ st.global.u32 [$+#], 1", op2(e, REG_P, "setp.neu.ftz.f32", none, imm_f(0)), POINTER(k, result),
 	    (uint32_t)offsetof(JobResult, infinite));
 	if (p->copy != NO_COPY)
@@ -186,8 +264,8 @@ void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t 
 		return;
 	}
 	mask_columns(e, p, q);
-	Reg factor = literal(e, k->s->factor[p->factor]), is_quad = less(e, q->quad, quads);
-	Reg rate = op1(e, REG_F, "cvt.rn.f32.f64", op2(e, REG_G, "mul.rn.f64", n->rate, factor));
+	PlaceNumbers own = known_numbers(k, n, &k->s->factor[p->factor]);
+	Reg is_quad = less(e, q->quad, quads);
 	for (uint32_t h = 0; h < q->rows; h++) {
 		Reg row = add(e, q->row, imm(h)), e_place = mad(e, row, p->row, op2(e, REG_R, "shl.b32", q->quad, imm(2)));
 		real[h] = op2(e, REG_P, "and.pred", is_quad, less(e, row, imm(all_rows)));
@@ -208,7 +286,7 @@ void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t 
 			Reg variable[2 + MAX_STATE] = { q->g[h][i] };
 			for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
 				variable[v] = value[v][h][i];
-			formula_values(e, k->s->formula, n, rate, variable);
+			place_values(k, &own, variable);
 			for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
 				value[v][h][i] = variable[v];
 			Reg none = op2(e, REG_F, "sub.rn.ftz.f32", variable[1], variable[1]);

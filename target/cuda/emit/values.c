@@ -3,6 +3,8 @@
  * text emits them. */
 #include "vec_ptx.h"
 
+#include "kern.h"
+#include "noise_values.h"
 #include "units.h"
 #include "values.inc"
 
@@ -16,6 +18,10 @@ Reg unit_value(Emit *e, uint32_t fn, Reg x)
 	case FN_RELU: return v_relu(v).r;
 	case FN_GAUSSIAN: return v_gaussian(v).r;
 	case FN_SIGMOID2: return v_sigmoid2(v).r;
+	case FN_ELLIOTT: return v_elliott(v).r;
+	case FN_SOFTSIGN: return v_softsign(v).r;
+	case FN_STEPWISE: return v_stepwise(v).r;
+	case FN_STEPWISE_TANH: return v_stepwise_tanh(v).r;
 	}
 	return x;
 }
@@ -30,6 +36,10 @@ Reg unit_slope(Emit *e, uint32_t fn, Reg net, Reg out)
 	case FN_RELU: return v_relu_slope(n, o).r;
 	case FN_GAUSSIAN: return v_gaussian_slope(n, o).r;
 	case FN_SIGMOID2: return v_sigmoid2_slope(n, o).r;
+	case FN_ELLIOTT: return v_elliott_slope(n, o).r;
+	case FN_SOFTSIGN: return v_softsign_slope(n, o).r;
+	case FN_STEPWISE: return v_stepwise_slope(n, o).r;
+	case FN_STEPWISE_TANH: return v_stepwise_tanh_slope(n, o).r;
 	}
 	return v_linear_slope(n, o).r;
 }
@@ -71,4 +81,69 @@ Reg error_slope(Emit *e, const ErrorOf *of, Reg total)
 	if (of->error == ERR_DIVERGENCE)
 		return v_fma(o, (V){ e, total }, v_neg(y)).r;
 	return of->error == ERR_CROSS_ENTROPY && of->fn != FN_SIGMOID ? v_cross_slope(o, y).r : v_sub(o, y).r;
+}
+
+/* ---- noise ---- */
+
+/* Philox 4x32-10: the words take the place of the counter c. */
+static void philox(Emit *e, Reg c[4], Reg low, Reg high)
+{
+	for (int round = 0; round < 10; round++) {
+		Reg a = op2(e, REG_R, "mul.lo.u32", c[0], imm(0xD2511F53u)),
+			b = op2(e, REG_R, "mul.lo.u32", c[2], imm(0xCD9E8D57u));
+		Reg over = op2(e, REG_R, "mul.hi.u32", c[0], imm(0xD2511F53u)),
+			under = op2(e, REG_R, "mul.hi.u32", c[2], imm(0xCD9E8D57u));
+		c[0] = op2(e, REG_R, "xor.b32", op2(e, REG_R, "xor.b32", under, c[1]), low);
+		c[1] = b;
+		c[2] = op2(e, REG_R, "xor.b32", op2(e, REG_R, "xor.b32", over, c[3]), high);
+		c[3] = a;
+		low = op2(e, REG_R, "add.u32", low, imm(0x9E3779B9u));
+		high = op2(e, REG_R, "add.u32", high, imm(0xBB67AE85u));
+	}
+}
+
+static void halves_of(Emit *e, Reg x, Reg half[2])
+{
+	half[0] = reg(e, REG_R);
+	half[1] = reg(e, REG_R);
+	ins(e, "mov.b64 {$, $}, $", half[0], half[1], x);
+}
+
+NoiseKey noise_key_of(Emit *e, Reg seed, Reg update, uint32_t stream, uint32_t group)
+{
+	Reg key[2], number[2];
+
+	halves_of(e, seed, key);
+	halves_of(e, update, number);
+	Reg c[4] = { number[0], number[1], op1(e, REG_R, "mov.u32", imm(stream)), op1(e, REG_R, "mov.u32", imm(group)) };
+	philox(e, c, key[0], key[1]);
+	return (NoiseKey){ c[0], c[1] };
+}
+
+Reg noise_word_of(Emit *e, NoiseKey key, Reg number, Reg tick, Reg unit)
+{
+	Reg word = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", unit, imm(4)), imm(3)), half[2];
+	Reg lane = op2(e, REG_R, "and.b32", unit, imm(15)), block = op2(e, REG_R, "shr.u32", unit, imm(6));
+
+	halves_of(e, number, half);
+	Reg c[4] = { mad(e, block, 16, lane), half[0], half[1], tick };
+	philox(e, c, key.low, key.high);
+	for (uint32_t i = 1; i < 4; i++)
+		c[0] = op3(e, REG_R, "selp.b32", c[i], c[0], same(e, word, imm(i)));
+	return c[0];
+}
+
+Reg noise_link_word(Emit *e, NoiseKey key, Reg link)
+{
+	Reg zero = op1(e, REG_R, "mov.u32", imm(0)), c[4] = { link, zero, zero, zero };
+
+	philox(e, c, key.low, key.high);
+	return c[0];
+}
+
+Reg noise_applied(Emit *e, int kind, float amount, float scale, Reg word, Reg value)
+{
+	V x = { e, value }, z = v_noise(kind, (I){ e, word }, v_set(amount), v_set(scale));
+
+	return kind == NOISE_KIND_DROPOUT ? v_mul(x, z).r : v_fma(v_set(amount), z, x).r;
 }

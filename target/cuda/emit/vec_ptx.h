@@ -49,6 +49,8 @@ static inline V v_scale(V a, V b) { return v_mul(a, b); }
 static inline M v_lt(V a, V b) { return v_two(a, b, REG_P, "setp.lt.ftz.f32"); }
 static inline M v_le(V a, V b) { return v_two(a, b, REG_P, "setp.le.ftz.f32"); }
 static inline M v_eq(V a, V b) { return v_two(a, b, REG_P, "setp.eq.ftz.f32"); }
+static inline M v_nan(V a) { return v_two(a, a, REG_P, "setp.neu.ftz.f32"); }
+static inline V v_sqrt(V a) { return v_one(a, REG_F, "sqrt.rn.ftz.f32"); }
 static inline V v_select(M m, V a, V b) { return (V){ m.e, op3(m.e, REG_F, "selp.f32", a.r, b.r, m.r) }; }
 static inline V v_min(V a, V b) { return v_select(v_lt(a, b), a, b); }
 static inline V v_max(V a, V b) { return v_select(v_lt(b, a), a, b); }
@@ -64,6 +66,8 @@ static inline I i_set(int32_t x) { return (I){ NULL, { REG_INT, (uint32_t)x } };
 static inline V i_float(I a) { return a.e ? v_one(a, REG_F, "mov.b32") : (V){ NULL, { REG_FLOAT, a.r.n } }; }
 static inline V i_value(I a) { return v_one(a, REG_F, "cvt.rn.f32.s32"); }
 static inline I i_sub(I a, I b) { return v_two(a, b, REG_R, "sub.s32"); }
+static inline I i_add(I a, I b) { return v_two(a, b, REG_R, "add.s32"); }
+static inline I i_shr9(I a) { return v_two(a, i_set(9), REG_R, "shr.u32"); }
 static inline I i_shl23(I a) { return v_two(a, i_set(23), REG_R, "shl.b32"); }
 static inline I i_sar23(I a) { return v_two(a, i_set(23), REG_R, "shr.s32"); }
 static inline V v_sign_from(V a, V b)

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* Weights on the device. In: the layout of target cpu, its weights and rule state. Out: tables of the update; copies to
+ * the device and back.
+ *
+ * Weights have the places of target cpu. Transposed forms are the device's own: every matrix has one that a pass reads
+ * by the other side. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda.h"
+#include "pass.h"
+
+extern const Target target_cpu;
+
+uint32_t panel_rows(const Panel *p) { return p->by_source ? p->sources + p->bias : p->targets; }
+uint32_t panel_cols(const Panel *p) { return p->by_source ? p->targets : p->sources + p->bias; }
+
+/* Forward passes read weights by source, backward passes by target. */
+static bool needs_copy(const Layout *l, const Panel *p)
+{
+	return !p->list && (!p->by_source || l->part[p->from].error);
+}
+
+typedef struct Classes {
+	LinkClass *of;
+	uint32_t count;
+} Classes;
+
+static uint8_t class_of(Ctx *cx, Classes *f, double rate, const Block *like)
+{
+	LinkClass own = { rate, like->decay, like->limit[0], like->limit[1] };
+
+	for (uint32_t i = 0; i < f->count; i++)
+		if (memcmp(&f->of[i], &own, sizeof own) == 0)
+			return (uint8_t)i;
+	if (f->count == NO_LINK)
+		fail(cx, MP_BAD_INPUT, "use fewer, or --target cpu",
+		     "target cuda takes 255 different rate factors, decays and limits of blocks, no more");
+	f->of[f->count] = own;
+	return (uint8_t)f->count++;
+}
+
+static bool bit_at(const uint32_t *bits, uint64_t i) { return bits[i / 32] >> i % 32 & 1; }
+
+/* The class of every place, where they differ. */
+static const uint8_t *kinds_of(Cuda *c, Classes *f, const Panel *p, uint64_t size)
+{
+	uint8_t *kind;
+
+	if (!p->list && !p->real)
+		return NULL;
+	kind = arena_alloc(&c->cx->scratch, size, 1);
+	memset(kind, NO_LINK, size);
+	for (uint64_t i = 0; p->real && i < size; i++)
+		if (i >= (uint64_t)p->sources * p->row || bit_at(p->real, i))
+			kind[i] = class_of(c->cx, f, p->rate, p->like);
+	for (uint32_t k = 0; p->list && k < p->list->kinds; k++)
+		for (uint64_t i = 0; !p->list->kind[k].frozen && i < p->list->links; i++)
+			if (bit_at(p->list->kind[k].real, i))
+				kind[i] = class_of(c->cx, f, p->list->kind[k].rate, p->list->kind[k].like);
+	return device_put(&c->weights, kind, size);
+}
+
+static void lower_panels(Cuda *c, const Layout *l)
+{
+	DevicePanel *panel = NEW(&c->weights.arena, l->panels + 1, DevicePanel);
+	Classes f = { .of = NEW(&c->weights.arena, NO_LINK + 1, LinkClass) };
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < l->panels; i++) {
+		const Panel *p = &l->panel[i];
+		DevicePanel d = { .at = p->at, .row = p->row, .copy = c->copy[i], .copy_row = c->copy_row[i] };
+		if (p->frozen)
+			continue;
+		d.cols = p->list ? (uint32_t)p->list->links : panel_cols(p);
+		d.size = p->list ? p->list->links : (uint64_t)p->row * panel_rows(p);
+		d.kind = kinds_of(c, &f, p, d.size);
+		d.factor = d.kind ? 0 : class_of(c->cx, &f, p->rate, p->like);
+		c->number[i] = count;
+		panel[count++] = d;
+	}
+	c->job.panel = device_put(&c->weights, panel, count * sizeof *panel);
+	c->job.panels = count;
+	c->panel = panel;
+	c->factor = f.of;
+	c->factors = f.count;
+	c->job.factor = device_put(&c->weights, f.of, (f.count + 1) * sizeof *f.of);
+}
+
+/* Places in canonical order, for the norm. */
+typedef struct Places {
+	const Net *net;
+	uint64_t *place;
+} Places;
+
+static void note_place(void *arg, Unit unit, uint64_t link, uint64_t place)
+{
+	const Places *p = arg;
+
+	const Block *b = net_block(p->net, unit, link);
+
+	p->place[link] = b->frozen || b->tied >= 0 ? NO_COPY : place;
+}
+
+static void lower_norm(Cuda *c, const Layout *l)
+{
+	Places p = { .net = c->net, .place = NEW(&c->cx->scratch, c->net->links, uint64_t) };
+
+	layout_links(l, 0, c->net->links, note_place, &p);
+	c->job.place = device_put(&c->weights, p.place, c->net->links * sizeof *p.place);
+	c->job.norm = device_alloc(&c->weights, (MAX_LEAVES + 1) * sizeof(double));
+	c->job.links = c->net->links;
+}
+
+/* ---- ties ---- */
+
+typedef struct TieAt {
+	uint64_t to, from;
+	uint64_t number;
+} TieAt;
+
+static int by_sum(const void *a, const void *b)
+{
+	const TieAt *x = a, *y = b;
+
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
+	return x->number < y->number ? -1 : 1;
+}
+
+/* A weight that others are tied to is tied to none itself. */
+static void lower_ties(Cuda *c)
+{
+	const Program *p = c->cpu;
+	TieAt *at = NEW(&c->cx->scratch, p->ties + 1, TieAt);
+	DeviceTie *tie = NEW(&c->cx->scratch, p->ties + 1, DeviceTie);
+	uint64_t *tied = NEW(&c->cx->scratch, p->ties + 1, uint64_t);
+
+	c->job.ties = 0;
+	if (!p->ties)
+		return;
+	for (uint64_t i = 0; i < p->ties; i++)
+		at[i] = (TieAt){ p->tie[i].to, p->tie[i].from, i };
+	qsort(at, p->ties, sizeof *at, by_sum);
+	for (uint64_t i = 0; i < p->ties; i++) {
+		if (!i || at[i].to != at[i - 1].to)
+			tie[c->job.ties++] = (DeviceTie){ .to = at[i].to, .first = (uint32_t)i };
+		tie[c->job.ties - 1].count++;
+		tied[i] = at[i].from;
+	}
+	c->job.tie = device_put(&c->weights, tie, c->job.ties * sizeof *tie);
+	c->job.tied = device_put(&c->weights, tied, p->ties * sizeof *tied);
+}
+
+/* ---- noise ---- */
+
+typedef struct NoisePlaces {
+	uint8_t *class; /* by place */
+	NoiseClass *of;
+	uint32_t classes;
+} NoisePlaces;
+
+static uint8_t noise_class(Ctx *cx, NoisePlaces *n, const Noise *noise)
+{
+	for (uint32_t i = 0; i < n->classes; i++)
+		if (n->of[i].kind == noise->kind && n->of[i].amount == noise->amount)
+			return (uint8_t)i;
+	if (n->classes == NO_LINK)
+		fail(cx, MP_BAD_INPUT, "use fewer, or --target cpu",
+		     "target cuda takes 255 kinds of noise of weights, no more");
+	n->of[n->classes] = (NoiseClass){ noise->kind, noise->amount };
+	return (uint8_t)n->classes++;
+}
+
+static void noise_places(Cuda *c, NoisePlaces *n, const Panel *p, const Block *like, const uint32_t *real)
+{
+	for (uint64_t i = 0; like->noise.kind && i < panel_size(p); i++)
+		if (!real || bit_at(real, i))
+			n->class[p->at + i] = noise_class(c->cx, n, &like->noise);
+}
+
+/* Which places have noise; the weights of passes are others then. */
+static void lower_noise(Cuda *c, const Layout *l)
+{
+	NoisePlaces n = { .class = NEW(&c->cx->scratch, l->floats + 1, uint8_t),
+		              .of = NEW(&c->weights.arena, NO_LINK, NoiseClass) };
+	NoisyPanel *panel = NEW(&c->weights.arena, l->panels + 1, NoisyPanel);
+
+	c->job.noisy = c->job.noisy_copies = NULL;
+	if (!c->cpu->noisy)
+		return;
+	memset(n.class, NO_LINK, l->floats);
+	for (uint32_t i = 0; i < l->panels; i++) {
+		const Panel *p = &l->panel[i];
+		panel[i] = (NoisyPanel){ .at = p->at,
+			                     .size = panel_size(p),
+			                     .row = p->list ? (uint32_t)p->list->links : p->row,
+			                     .cols = p->list ? (uint32_t)p->list->links : panel_cols(p),
+			                     .copy = c->copy[i],
+			                     .copy_row = c->copy_row[i] };
+		if (!p->list)
+			noise_places(c, &n, p, p->like, p->real);
+		for (uint32_t k = 0; p->list && k < p->list->kinds; k++)
+			noise_places(c, &n, p, p->list->kind[k].like, p->list->kind[k].real);
+	}
+	c->noise_class = n.of;
+	c->noise_classes = n.classes;
+	c->noisy_panel = panel;
+	c->job.noisy_panels = l->panels;
+	c->job.noise_class = device_put(&c->weights, n.class, l->floats);
+	c->job.noise_link = device_put(&c->weights, c->cpu->noisy->link, l->floats * sizeof *c->cpu->noisy->link);
+	c->job.noisy = device_alloc(&c->weights, (l->floats + LANES) * sizeof(float));
+	c->job.noisy_copies = device_alloc(&c->weights, (c->copy_floats + LANES) * sizeof(float));
+}
+
+static uint32_t floats_full(uint32_t n) { return (uint32_t)round_up(n, LANES); }
+
+void lower_weights(Cuda *c)
+{
+	const Layout *l = c->cpu->layout;
+	uint64_t copies = 0, bytes = (l->floats + LANES) * sizeof(float);
+
+	device_free(&c->weights);
+	c->weights.arena.cx = c->cx;
+	c->copy = NEW(&c->cx->keep, l->panels + 1, uint64_t);
+	c->copy_row = NEW(&c->cx->keep, l->panels + 1, uint32_t);
+	c->number = NEW(&c->cx->keep, l->panels + 1, uint32_t);
+	for (uint32_t i = 0; i < l->panels; i++) {
+		const Panel *p = &l->panel[i];
+		c->copy[i] = needs_copy(l, p) ? copies : NO_COPY;
+		c->copy_row[i] = floats_full(panel_rows(p));
+		copies += needs_copy(l, p) ? (uint64_t)c->copy_row[i] * panel_cols(p) : 0;
+	}
+	c->layout = l;
+	c->copy_floats = copies;
+	c->floats = c->job.floats = l->floats;
+	c->job.cols = l->cols;
+	c->job.w = device_alloc(&c->weights, bytes);
+	c->job.copies = device_alloc(&c->weights, (copies + LANES) * sizeof(float));
+	for (int k = 0; k < c->rule->states; k++)
+		c->job.state[k] = device_alloc(&c->weights, bytes);
+	c->job.pending = device_alloc(&c->weights, bytes);
+	c->job.needs_norm = c->rule->needs_norm;
+	c->job.sum = c->job.stack = NULL;
+	c->job.sums = 0;
+	c->job.input = NULL;
+	lower_panels(c, l);
+	if (c->rule->needs_norm)
+		lower_norm(c, l);
+	lower_ties(c);
+	lower_noise(c, l);
+	c->job.bufs = l->radii ? BUF_NEAR + 1 : l->cleans ? BUF_CLEAN + 1 : BUF_CLEAN;
+	c->step_variable = 0;
+	for (int k = 0; k < c->rule->states; k++)
+		if (strcmp(c->rule->state[k], "step") == 0)
+			c->step_variable = 2 + (uint32_t)k;
+	c->host_newer = true;
+	c->device_newer = c->pending_full = false;
+}
+
+/* Transposed forms of all weights. */
+static void upload_copies(Cuda *c, float *to)
+{
+	const Layout *l = c->cpu->layout;
+
+	for (uint32_t i = 0; i < l->panels; i++) {
+		const Panel *p = &l->panel[i];
+		uint32_t rows = panel_rows(p), cols = p->list ? 0 : panel_cols(p), copy_row = c->copy_row[i];
+		if (c->copy[i] == NO_COPY)
+			continue;
+		float *v = arena_alloc(&c->temp, (size_t)copy_row * cols, sizeof *v);
+		for (uint32_t r = 0; r < rows; r++)
+			for (uint32_t n = 0; n < cols; n++)
+				v[(size_t)n * copy_row + r] = c->cpu->w[p->at + (size_t)r * p->row + n];
+		gpu_upload(c->gpu, to + c->copy[i], v, (uint64_t)copy_row * cols * sizeof *v);
+	}
+}
+
+void weights_put(Cuda *c, float *w, float *copies, float *const state[MAX_STATE])
+{
+	uint64_t bytes = c->floats * sizeof(float);
+
+	gpu_upload(c->gpu, w, c->cpu->w, bytes);
+	for (int k = 0; k < c->rule->states; k++)
+		gpu_upload(c->gpu, state[k], c->cpu->state[k], bytes);
+	upload_copies(c, copies);
+}
+
+void weights_upload(Cuda *c)
+{
+	if (c->host_newer)
+		weights_put(c, c->job.w, c->job.copies, c->job.state);
+	c->host_newer = false;
+}
+
+void weights_download(Cuda *c)
+{
+	uint64_t bytes = c->floats * sizeof(float);
+
+	if (!c->device_newer)
+		return;
+	gpu_download(c->gpu, c->cpu->w, c->job.w, bytes);
+	for (int k = 0; k < c->rule->states; k++)
+		gpu_download(c->gpu, c->cpu->state[k], c->job.state[k], bytes);
+	c->device_newer = false;
+}
+
+void pending_get(const Cuda *c, double *v)
+{
+	Pending *pending = &c->cpu->pending;
+
+	gpu_download(c->gpu, pending->v, c->job.pending, c->floats * sizeof(float));
+	pending->full = true;
+	target_cpu.gradient(c->cpu, v);
+	pending->full = false;
+}
