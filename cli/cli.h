@@ -25,6 +25,9 @@
 #ifndef _GNU_SOURCE
 char *realpath(const char *restrict path, char *restrict resolved); /* POSIX; headers may hide it */
 #endif
+#if defined __APPLE__
+#define st_mtim st_mtimespec
+#endif
 
 #if defined __GNUC__
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))

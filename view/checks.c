@@ -3,16 +3,21 @@
  *
  * In: a request whose headers have arrived.  Out: the status that refuses it, or 0.
  * Must hold: only what is part of the page itself, and the exchange of the token, are answered without the cookie. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
+#include <unistd.h>
 
 #include "server.h"
 
 bool key_make(char key[KEY + 1])
 {
 	unsigned char bytes[KEY / 2];
-	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC); /* POSIX.1-2008 has no call */
+	bool read_all = fd >= 0 && read(fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes;
+	if (fd >= 0)
+		close(fd);
+	if (!read_all)
 		return false;
 	for (size_t i = 0; i < sizeof bytes; i++)
 		snprintf(key + 2 * i, 3, "%02x", bytes[i]);

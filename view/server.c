@@ -10,9 +10,12 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#if defined __linux__ && defined _GNU_SOURCE
+#include <sys/syscall.h>
+#endif
 
 #include "server.h"
 
@@ -25,12 +28,16 @@ double clock_now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Of this thread alone, as Linux has it. */
+/* Of this thread alone, as Linux has it; elsewhere it would be that of the trainer, too. */
 static void priority_lower(const ViewServer *s)
 {
+#if defined SYS_gettid
 	const struct sched_param plain = { 0 };
 	if (s->host.trains && !sched_setscheduler(0, SCHED_OTHER, &plain))
 		setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
+#else
+	(void)s;
+#endif
 }
 
 /* ---- connections --------------------------------------------------------------------------------- */
@@ -285,7 +292,7 @@ static struct MHD_Daemon *daemon_start(ViewServer *s, uint16_t port)
 	struct sockaddr_in here = { .sin_family = AF_INET,
 		                        .sin_port = htons(port),
 		                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, port, NULL, NULL, request_handle,
+	return MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, port, NULL, NULL, request_handle,
 	                        s, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&here, MHD_OPTION_NOTIFY_COMPLETED, request_end,
 	                        s, MHD_OPTION_NOTIFY_CONNECTION, connection_changed, s, MHD_OPTION_CONNECTION_LIMIT,
 	                        (unsigned)(CONNECTIONS + SPARE), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)REQUEST_SECONDS,

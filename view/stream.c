@@ -6,6 +6,10 @@
 
 #include "server.h"
 
+#ifndef POLLRDHUP
+#define POLLRDHUP 0 /* then a page that has gone is noticed when the next comment is sent */
+#endif
+
 enum { SILENCE = 15 }; /* seconds; then a comment shows that the stream lives */
 
 /* Positions "120,0,33" of a client that comes back, or that knows the beginning. */

@@ -4,6 +4,7 @@
 #ifndef SYSTEM_H
 #define SYSTEM_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
@@ -45,6 +46,18 @@ static inline int pthread_setaffinity_np(pthread_t thread, size_t size, const cp
 {
 	(void)thread, (void)size, (void)set;
 	return -1;
+}
+#endif
+
+#if defined __APPLE__ /* has no [ADV] option of POSIX */
+#include <sys/stat.h>
+#include <unistd.h>
+#define POSIX_FADV_DONTNEED                  0
+#define posix_fadvise(fd, from, len, advice) ((void)(fd), (void)(advice))
+static inline int posix_fallocate(int fd, off_t from, off_t len)
+{
+	struct stat st;
+	return fstat(fd, &st) || (st.st_size < from + len && ftruncate(fd, from + len)) ? EIO : 0;
 }
 #endif
 

@@ -20,10 +20,12 @@ typedef double WindowFn(const Job *j, char *memory, double seconds);
 struct Job {
 	const Cpus *cpus;
 	WindowFn *window;
-	CeilingFn *fn;        /* what window_arithmetic calls */
-	size_t bytes;         /* of memory for each thread */
-	pthread_mutex_t gate; /* held until all threads are created */
-	pthread_barrier_t together;
+	CeilingFn *fn; /* what window_arithmetic calls */
+	size_t bytes;  /* of memory for each thread */
+	/* Windows begin together. Not by a barrier of POSIX threads: macOS has none. */
+	pthread_mutex_t lock; /* of what follows; held until all threads are created */
+	pthread_cond_t all_wait;
+	uint32_t threads, waiting, window_number;
 };
 
 typedef struct Worker {
@@ -118,6 +120,20 @@ static char *memory_take(size_t bytes)
 	return memory;
 }
 
+static void wait_for_all(Job *j)
+{
+	pthread_mutex_lock(&j->lock);
+	uint32_t number = j->window_number;
+	if (++j->waiting == j->threads) {
+		j->waiting = 0;
+		j->window_number++;
+		pthread_cond_broadcast(&j->all_wait);
+	}
+	while (number == j->window_number)
+		pthread_cond_wait(&j->all_wait, &j->lock);
+	pthread_mutex_unlock(&j->lock);
+}
+
 static void *worker_main(void *arg)
 {
 	Worker *h = arg;
@@ -126,10 +142,8 @@ static void *worker_main(void *arg)
 
 	pin(j->cpus, h->number);
 	char *memory = memory_take(j->bytes);
-	pthread_mutex_lock(&j->gate);
-	pthread_mutex_unlock(&j->gate);
 	for (int i = 0; i < WINDOWS; i++) {
-		pthread_barrier_wait(&j->together);
+		wait_for_all(j);
 		h->rate[i] = j->window(j, memory, seconds);
 	}
 	if (memory)
@@ -144,19 +158,20 @@ static double job_run(Ctx *cx, Job *j, uint32_t threads)
 	double best = 0;
 	uint32_t created;
 
-	pthread_mutex_init(&j->gate, NULL);
-	pthread_mutex_lock(&j->gate);
+	pthread_mutex_init(&j->lock, NULL);
+	pthread_cond_init(&j->all_wait, NULL);
+	pthread_mutex_lock(&j->lock);
 	for (created = 0; created < threads; created++) {
 		worker[created] = (Worker){ .job = j, .number = created };
 		if (thread_start(&worker[created].thread, worker_main, &worker[created]))
 			break;
 	}
-	pthread_barrier_init(&j->together, NULL, created ? created : 1);
-	pthread_mutex_unlock(&j->gate);
+	j->threads = created;
+	pthread_mutex_unlock(&j->lock);
 	for (uint32_t i = 0; i < created; i++)
 		pthread_join(worker[i].thread, NULL);
-	pthread_barrier_destroy(&j->together);
-	pthread_mutex_destroy(&j->gate);
+	pthread_cond_destroy(&j->all_wait);
+	pthread_mutex_destroy(&j->lock);
 	for (int w = 0; w < WINDOWS; w++) {
 		double sum = 0;
 		for (uint32_t i = 0; i < created; i++)
