@@ -61,9 +61,8 @@ uint64_t query_count(const ViewRequest *q, const char *name, uint64_t otherwise)
 
 PageRun *query_run(Page *p, const ViewRequest *q, ViewAnswer *a)
 {
-	uint64_t i = query_count(q, "run", UINT64_MAX);
-	if (i < p->runs) /* runs are only ever added, and stay where they are */
-		return &p->run[i];
-	answer_error(a, 404, "there is no such run");
-	return NULL;
+	PageRun *r = page_run(p, query_count(q, "run", UINT64_MAX));
+	if (!r)
+		answer_error(a, 404, "there is no such run");
+	return r;
 }

@@ -14,6 +14,14 @@
 
 extern char **environ;
 
+static bool is_trained(Page *p, const PageRun *r)
+{
+	pthread_mutex_lock(&p->lock);
+	bool trained = r->trainer != 0;
+	pthread_mutex_unlock(&p->lock);
+	return trained;
+}
+
 static bool run_stop(Page *p, const PageRun *r)
 {
 	pthread_mutex_lock(&p->lock);
@@ -135,14 +143,14 @@ void control_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	json_t *body = json_loadb(q->body, q->len, 0, NULL);
 	json_t *run = json_object_get(body, "run");
 	const char *action = json_string_value(json_object_get(body, "action"));
-	json_int_t i = json_is_integer(run) ? json_integer_value(run) : -1;
-	bool known = i >= 0 && i < (json_int_t)p->runs && action, done = false;
+	const PageRun *r = json_is_integer(run) && action ? page_run(p, (uint64_t)json_integer_value(run)) : NULL;
+	bool known = r != NULL, done = false;
 	if (known && !strcmp(action, "stop"))
-		done = run_stop(p, &p->run[i]);
-	else if (known && !strcmp(action, "save") && p->run[i].feed && p->run[i].folder)
+		done = run_stop(p, r);
+	else if (known && !strcmp(action, "save") && r->feed && r->folder)
 		done = save_ask(p);
-	else if (known && !strcmp(action, "resume") && p->run[i].folder && !p->run[i].trainer && !p->run[i].feed)
-		done = run_resume(&p->run[i], &why);
+	else if (known && !strcmp(action, "resume") && r->folder && !r->feed && !is_trained(p, r))
+		done = run_resume(r, &why);
 	else
 		known = false;
 	json_decref(body);

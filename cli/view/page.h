@@ -20,11 +20,10 @@ typedef struct Feed {
 	char *held; /* lines that found it locked; the trainer's own */
 	size_t held_len;
 	char *args; /* as args.json */
-	bool ended;
 } Feed;
 
 typedef struct PageRun {
-	char *name, *folder; /* folder NULL: none was asked for */
+	char *name, *folder; /* never change; folder NULL: none was asked for */
 	char *model;         /* a file that is no run's; else NULL */
 	Feed *feed;          /* NULL: metrics.jsonl is read */
 	int fd;              /* of metrics.jsonl; -1: not open */
@@ -75,6 +74,7 @@ PageRun *query_run(Page *p, const ViewRequest *q, ViewAnswer *a);
 
 int page_add(Page *p, Args *a, const char *path); /* exit status, message shown */
 void page_scan(Page *p);                          /* new runs in folders of runs */
+PageRun *page_run(Page *p, uint64_t number);      /* NULL: there is none */
 bool page_changed(void *page);
 size_t page_events(void *page, uint64_t position[VIEW_RUNS], char *text, size_t size);
 void page_close(Page *p);

@@ -112,6 +112,15 @@ void page_scan(Page *p)
 		folder_scan(p, p->parent[i]);
 }
 
+/* The ticker adds runs meanwhile: the lock makes a new one visible as a whole. Runs stay where they are. */
+PageRun *page_run(Page *p, uint64_t number)
+{
+	pthread_mutex_lock(&p->lock);
+	bool known = number < p->runs;
+	pthread_mutex_unlock(&p->lock);
+	return known ? &p->run[number] : NULL;
+}
+
 int page_add(Page *p, Args *a, const char *path)
 {
 	struct stat st;
@@ -314,7 +323,7 @@ void trainers_find(Page *p)
 		fclose(f);
 	for (uint32_t i = 0; i < p->runs; i++) {
 		if (p->run[i].feed)
-			trainer[i] = p->run[i].feed->ended ? 0 : getpid();
+			trainer[i] = getpid();
 		if (trainer[i] != p->run[i].trainer) {
 			p->run[i].trainer = trainer[i];
 			p->list++;
@@ -325,8 +334,10 @@ void trainers_find(Page *p)
 bool page_changed(void *page)
 {
 	Page *p = page;
+	pthread_mutex_lock(&p->lock);
 	uint64_t list = p->list;
 	bool changed = false;
+	pthread_mutex_unlock(&p->lock);
 	if (p->looked++ % SCAN_EVERY == 0)
 		page_scan(p);
 	pthread_mutex_lock(&p->lock);
@@ -412,10 +423,13 @@ void about_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	(void)q;
 	if (!f)
 		return;
+	pthread_mutex_lock(&p->lock);
+	uint32_t runs = p->runs;
+	pthread_mutex_unlock(&p->lock);
 	json_text(&j, "version", mp_version());
 	json_bool(&j, "control", p->control);
 	json_bool(&j, "trains", p->trains);
-	json_count(&j, "runs", p->runs);
+	json_count(&j, "runs", runs);
 	answer_end(&j, a);
 }
 

@@ -30,7 +30,8 @@ struct Talk {
 	uint32_t stages;
 	uint64_t links;
 	uint32_t seed;
-	bool started, training, stop;
+	bool started; /* of the thread that answers */
+	bool training, stop;
 	pthread_t thread;
 	char name[200], error[400];
 };
@@ -81,6 +82,14 @@ static bool stage_keep(Talk *t)
 	t->stages++;
 	pthread_mutex_unlock(&t->lock);
 	return true;
+}
+
+static uint32_t stages_kept(Talk *t)
+{
+	pthread_mutex_lock(&t->lock);
+	uint32_t kept = t->stages;
+	pthread_mutex_unlock(&t->lock);
+	return kept;
 }
 
 static int report_stop(void *user, mp_run *run, const mp_report *r)
@@ -192,7 +201,7 @@ void talk_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	FILE *f;
 	Talk *t = p->talk;
 	(void)q;
-	if (t && t->training && !t->started)
+	if (t && !t->started && t->training) /* no other thread writes the latter then */
 		stage_train(t);
 	Json j = answer_begin(a, &f);
 	if (!f)
@@ -337,7 +346,7 @@ void talk_words_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	uint64_t stage = query_count(q, "stage", 0);
 	Letters l = { 0 };
 	letters_read(&l, text ? text : "");
-	if (!t || stage >= t->stages) {
+	if (!t || stage >= stages_kept(t)) {
 		answer_error(a, 409, "the network has not learnt so far");
 		return;
 	}

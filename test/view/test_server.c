@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@ static struct {
 	unsigned port;
 	char token[33], cookie[100];
 	char folder[40], metrics[60];
+	char runs[40], added[60]; /* a folder of runs; one that test_added puts there */
 } server;
 
 static int dial(void)
@@ -93,6 +95,9 @@ static int setup(void **state)
 		exit(77);
 	snprintf(server.folder, sizeof server.folder, "/tmp/microprop-test-XXXXXX");
 	assert_non_null(mkdtemp(server.folder));
+	snprintf(server.runs, sizeof server.runs, "/tmp/microprop-test-XXXXXX");
+	assert_non_null(mkdtemp(server.runs));
+	snprintf(server.added, sizeof server.added, "%s/later", server.runs);
 	snprintf(server.metrics, sizeof server.metrics, "%s/metrics.jsonl", server.folder);
 	FILE *metrics = fopen(server.metrics, "w");
 	assert_non_null(metrics);
@@ -102,7 +107,7 @@ static int setup(void **state)
 	server.pid = fork();
 	if (!server.pid) {
 		dup2(ends[1], STDOUT_FILENO);
-		execl(program, program, "view", server.folder, "--json", (char *)NULL);
+		execl(program, program, "view", server.folder, server.runs, "--json", (char *)NULL);
 		_exit(127);
 	}
 	close(ends[1]);
@@ -141,9 +146,9 @@ static void stream_text(const char *id, const char *until, char *out, size_t siz
 	assert_non_null(strstr(out, until));
 }
 
-static void line_write(const char *mode, const char *line)
+static void line_write(const char *path, const char *mode, const char *line)
 {
-	FILE *f = fopen(server.metrics, mode);
+	FILE *f = fopen(path, mode);
 	assert_non_null(f);
 	fputs(line, f);
 	fclose(f);
@@ -157,24 +162,70 @@ static void test_events(void **state)
 	stream_text(NULL, "data: 0 {\"epoch\": 2}", out, sizeof out);
 	assert_non_null(strstr(out, "Content-Type: text/event-stream"));
 	assert_non_null(strstr(out, "event: line\ndata: 0 {\"epoch\": 1}\n"));
-	line_write("a", "{\"epoch\": 3}\n{\"epoch\": 4"); /* the last one is not whole yet */
+	line_write(server.metrics, "a", "{\"epoch\": 3}\n{\"epoch\": 4"); /* the last one is not whole yet */
 	stream_text("26", "data: 0 {\"epoch\": 3}", out, sizeof out);
 	assert_null(strstr(out, "{\"epoch\": 1}"));
 	assert_null(strstr(out, "{\"epoch\": 4"));
 	stream_text("999999", "data: 0 {\"epoch\": 1}", out, sizeof out); /* it was cut: from the start */
-	line_write("w", "{\"epoch\": 1}\n{\"epoch\": 2}\n");
+	line_write(server.metrics, "w", "{\"epoch\": 1}\n{\"epoch\": 2}\n");
 	assert_int_equal(ask("GET", "/api/metrics?run=0", server.cookie, NULL, out, sizeof out), 200);
 	assert_non_null(strstr(out, "\r\n\r\n26\n{\"epoch\": 1}\n{\"epoch\": 2}\n"));
+}
+
+/* While a page listens, new runs are found by another thread than the one that answers. */
+static void test_added(void **state)
+{
+	static char out[4000];
+	char request[400], metrics[80];
+	int fd = dial(), status = 404;
+	(void)state;
+	int len = snprintf(request, sizeof request, "GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n%s\r\n", server.port,
+	                   server.cookie);
+	assert_int_equal(send(fd, request, (size_t)len, MSG_NOSIGNAL), len);
+	assert_int_equal(ask("GET", "/api/metrics?run=1", server.cookie, NULL, out, sizeof out), 404);
+	assert_int_equal(mkdir(server.added, 0777), 0);
+	snprintf(metrics, sizeof metrics, "%s/metrics.jsonl", server.added);
+	line_write(metrics, "w", "{\"epoch\": 7}\n");
+	for (int i = 0; i < 400 && status == 404; i++) {
+		poll(NULL, 0, 50);
+		status = ask("GET", "/api/metrics?run=1", server.cookie, NULL, out, sizeof out);
+	}
+	assert_int_equal(status, 200);
+	assert_non_null(strstr(out, "{\"epoch\": 7}"));
+	close(fd);
+}
+
+/* NETtalk is trained by one thread; another answers with the stages that it has kept. */
+static void test_talk(void **state)
+{
+	static char out[100000];
+	const char *words = "/api/talk/words?stage=1&text=cat";
+	int status = 409;
+	(void)state;
+	assert_int_equal(status_of("GET", words, server.cookie, NULL), 409);
+	assert_int_equal(status_of("POST", "/api/talk/train", post_headers(server.cookie), "{}"), 200);
+	for (int i = 0; i < 400 && status == 409; i++) {
+		assert_int_equal(status_of("GET", "/api/talk", server.cookie, NULL), 200);
+		status = ask("GET", words, server.cookie, NULL, out, sizeof out);
+		poll(NULL, 0, 50);
+	}
+	assert_int_equal(status, 200);
+	assert_non_null(strstr(out, "\"letter\": \"c\""));
 }
 
 static int teardown(void **state)
 {
 	int status = 0;
+	char metrics[80];
 	(void)state;
 	kill(server.pid, SIGTERM);
 	waitpid(server.pid, &status, 0);
 	unlink(server.metrics);
 	rmdir(server.folder);
+	snprintf(metrics, sizeof metrics, "%s/metrics.jsonl", server.added);
+	unlink(metrics);
+	rmdir(server.added);
+	rmdir(server.runs);
 	return !(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM);
 }
 
@@ -350,9 +401,10 @@ static void test_slow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_page),   cmocka_unit_test(test_host),    cmocka_unit_test(test_token),
-		cmocka_unit_test(test_origin), cmocka_unit_test(test_paths),   cmocka_unit_test(test_large),
-		cmocka_unit_test(test_events), cmocka_unit_test(test_clients), cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_page),    cmocka_unit_test(test_host),  cmocka_unit_test(test_token),
+		cmocka_unit_test(test_origin),  cmocka_unit_test(test_paths), cmocka_unit_test(test_large),
+		cmocka_unit_test(test_events),  cmocka_unit_test(test_added), cmocka_unit_test(test_talk),
+		cmocka_unit_test(test_clients), cmocka_unit_test(test_slow),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
