@@ -3,6 +3,7 @@
  * Signals end the run at the last finished update; weights are saved before the program ends. */
 #include <fcntl.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -80,17 +81,18 @@ static const Example examples[] = {
 };
 
 /* A signal handler has no other access to the run: the only global variables of the program. */
-static mp_run *volatile signal_run;
-static volatile sig_atomic_t signal_seen;
-static volatile sig_atomic_t signal_late; /* there is, or soon will be, something that is not to be lost */
+static _Atomic(mp_run *) signal_run; /* atomic: a handler may run on any thread */
+static atomic_int signal_seen;
+static atomic_int signal_late; /* there is, or soon will be, something that is not to be lost */
 
 static void signal_stop(int number)
 {
 	if (signal_seen || !signal_late) /* the second one does not wait for the save */
 		_exit(128 + number);
 	signal_seen = number;
-	if (signal_run)
-		mp_run_stop(signal_run);
+	mp_run *run = signal_run;
+	if (run)
+		mp_run_stop(run);
 }
 
 static void signal_watch(mp_run *run)

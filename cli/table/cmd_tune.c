@@ -3,6 +3,7 @@
  * best few, as one network. */
 #include <assert.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,9 +42,9 @@ static const Example tune_examples[] = {
 	{ NULL, NULL },
 };
 
-/* A signal handler has no other access. */
-static volatile sig_atomic_t signal_seen;
-static volatile sig_atomic_t signal_late; /* the search has begun: what is found so far is saved */
+/* A signal handler has no other access; atomic: it may run on any thread. */
+static atomic_int signal_seen;
+static atomic_int signal_late; /* the search has begun: what is found so far is saved */
 
 static void signal_stop(int number)
 {

@@ -146,9 +146,10 @@ static void choose_device(Driver *d)
 
 static void load_text(const Driver *d, const void *text, void **module)
 {
-	static char log[4096];
+	enum { LOG_BYTES = 4096 };
+	char *log = NEW(&d->gpu->cx->scratch, LOG_BYTES, char); /* not static: threads may have a run each */
 	int option[] = { JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES };
-	void *value[] = { log, (void *)(uintptr_t)sizeof log };
+	void *value[] = { log, (void *)(uintptr_t)LOG_BYTES };
 
 	if (d->call.load(module, text, COUNT(option), option, value)) {
 		log[strcspn(log, "\n")] = 0;
