@@ -4,8 +4,8 @@
  * decide whether the contents are valid (data_check.c); a header line identifies the file, so that no other file is
  * overwritten.
  *
- * Pages of the file after the first are mapped over pages of DRAM. The last of these pages is shared with words
- * that are not kept, which retain their values. */
+ * The file from 64 KB on, a page on every machine, is mapped over pages of DRAM. The last of these pages is shared
+ * with words that are not kept, which retain their values. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "gf11_protect.h"
+#include "system.h"
 
 static const char remedy[] = "name a file in a folder that can be written, or leave out machine-memory";
 
@@ -52,15 +53,16 @@ static int file_open(Ctx *cx, const char *path, uint64_t bytes)
 
 void memory_keep(Ctx *cx, Processors *p, const char *path, uint64_t words)
 {
+	enum { LARGEST_PAGE = 65536 };
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes = words * p->lanes * sizeof *p->dram;
 	uint64_t whole = (bytes + page - 1) / page * page, all = (uint64_t)p->m->dram * p->lanes * sizeof *p->dram;
 	uint64_t beyond = (whole < all ? whole : all) - bytes;
 	if (!bytes)
 		return;
-	int fd = file_open(cx, path, page + whole);
+	int fd = file_open(cx, path, LARGEST_PAGE + whole);
 	char *tail = (char *)p->dram + bytes, *kept = NEW(&cx->scratch, beyond + 1, char);
 	memcpy(kept, tail, beyond);
-	if (mmap(p->dram, whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)page) == MAP_FAILED)
+	if (mmap(p->dram, whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, LARGEST_PAGE) == MAP_FAILED)
 		fail(cx, MP_FAILED, remedy, "%s: %s", path, strerror(errno));
 	memcpy(tail, kept, beyond);
 }
