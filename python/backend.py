@@ -20,7 +20,7 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAME = "libmicroprop-study.so"
-MACHINES = {62: "x86_64", 183: "aarch64"}
+MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv64"}
 ALLOWED = re.compile(r"lib(c|m)\.so\.6$|lib(dl|rt|pthread)\.so\.\d$|libz\.so\.1$|libgcc_s\.so\.1$|ld-linux-")
 COPYRIGHT = {"libjansson.so.4": "libjansson4", "libxxhash.so.0": "libxxhash0"}  # packages that have their terms
 DATE = (2026, 1, 1, 0, 0, 0)  # of every file: the same bytes each time

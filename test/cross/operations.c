@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Operations of a vec_*.h and of flush.h against exact integers: results rounded once, subnormal operands and results
- * flushed as flush.h says. Then the product kernel against f_fma. Needs headers of the library and nothing else, so
- * that it also runs where there is a compiler only; test/check/cross has the command.
+ * flushed as flush.h says; where nothing is flushed, fmaf of the C library must agree. Then the product kernel against
+ * f_fma. Needs headers of the library and nothing else, so that it also runs where there is a compiler only;
+ * test/check/cross has the command.
  *   operations [COUNT] */
 #include <math.h>
 #include <stdbool.h>
@@ -192,6 +193,7 @@ static void check(const char *what, float got, uint32_t want, const uint32_t x[3
 		       (double)bits_float(x[2]), (double)got, (double)bits_float(want));
 }
 
+static bool is_plain(uint32_t u) { return (u & 0x7f800000) || !(u & 0x7fffffff); } /* not subnormal */
 static uint32_t flushed(uint32_t u) { return u & 0x7f800000 ? u : u & 0x80000000; }
 
 static void check_lanes(float in[3][16])
@@ -224,6 +226,8 @@ static void check_lanes(float in[3][16])
 		check("f_sub", f_sub(in[0][i], in[2][i]), difference, x);
 		check("f_mul", f_mul(in[0][i], in[1][i]), product, x);
 		check("f_fma", f_fma(in[0][i], in[1][i], in[2][i]), fused, x);
+		if (is_plain(x[0]) && is_plain(x[1]) && is_plain(x[2]) && (fused & 0x7fffffff) > 0x00800000)
+			check("fmaf", fmaf(in[0][i], in[1][i], in[2][i]), fused, x);
 		if (eb.m) {
 			Exact wide = placed(ea, 100);
 			Big q = wide.m / eb.m;
