@@ -102,7 +102,7 @@ bool run_can_move(const Run *r, const char *target)
 {
 	const Target *to = target_find(target);
 
-	return to && to->bits && r->target->bits && strcmp(to->bits, r->target->bits) == 0;
+	return to && to->bits && r->target->bits && strcmp(to->bits(&r->opt), r->target->bits(&r->opt)) == 0;
 }
 
 void run_move(Run *r)

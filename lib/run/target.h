@@ -237,7 +237,7 @@ typedef struct Target {
 	const char *name, *about;
 	bool f64; /* weights are double: files hold F64 */
 	/* * Targets with the same word here give the same bits: a run may go on with another of them. */
-	const char *bits;
+	const char *(*bits)(const Options *o);
 	void (*caps)(Caps *caps);
 	Program *(*compile)(Ctx *cx, const Plan *plan, const Options *opt);
 	void (*print)(const Program *p, Buf *out);

@@ -479,10 +479,12 @@ static void cpu_predict(Ctx *cx, const TrainingWork *w, Prediction *p)
 	           (double)w->updates * (per_update + (threads > 1 ? per_barrier : 0));
 }
 
+static const char *cpu_bits(const Options *o) { return cpu_own(o)->precision == PRECISION_BF16 ? "bf16" : "fp32"; }
+
 const Target target_cpu = {
 	.name = "cpu",
 	.about = "this computer's vector units, single precision",
-	.bits = "fp32",
+	.bits = cpu_bits,
 	.caps = cpu_caps,
 	.compile = cpu_compile,
 	.print = cpu_print,

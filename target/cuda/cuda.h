@@ -128,6 +128,7 @@ typedef struct Cuda {
 	Formula formula;
 	Program *cpu;
 	Gpu *gpu;                 /* NULL: nothing was bound yet */
+	bool half;                /* bf16 */
 	const void *layout;       /* of target cpu, that the tables were made of */
 	uint64_t floats;          /* of its weights */
 	uint64_t *copy;           /* [panels] of the transposed form on the device; NO_COPY: there is none */
@@ -169,7 +170,8 @@ typedef struct Cuda {
 void lower_data(Cuda *c, DeviceBound *b); /* for the data that target cpu has bound */
 void lower_watched(Cuda *c, Span units);  /* columns of Cuda.watched */
 const void *layout_of(const Program *cpu);
-bool is_half(const Program *cpu); /* bf16 */
+bool wants_half(const Options *o); /* bf16 */
+uint16_t half_of(float x);         /* to nearest, of two to the even one, as the device does */
 
 /* ---- data.c ---- */
 
@@ -182,8 +184,9 @@ uint32_t panel_rows(const struct Panel *p);
 uint32_t panel_cols(const struct Panel *p);
 void lower_weights(Cuda *c);  /* tables of weights, for the layout that target cpu has now */
 void weights_upload(Cuda *c); /* if the host has newer ones */
-void weights_put(Cuda *c, float *w, float *copies, float *const state[MAX_STATE]); /* those of the host, to there */
-void weights_download(Cuda *c);                                                    /* if the device has */
+/* Those of the host, to there. */
+void weights_put(Cuda *c, float *w, float *copies, uint16_t *half, float *const state[MAX_STATE]);
+void weights_download(Cuda *c);             /* if the device has */
 void pending_get(const Cuda *c, double *v); /* the sum that waits on the device, in canonical order */
 
 /* ---- lists.c ------------------------------------------------------------------------------------- */
@@ -213,6 +216,7 @@ typedef struct Work {
 typedef struct Solo {
 	uint32_t networks;
 	float *w, *copies, *state[MAX_STATE]; /* of the device: [networks][solo_floats], [networks][solo_copies] */
+	uint16_t *half;                       /* [networks][solo_floats] */
 	float *row_error;                     /* [networks][row_capacity] */
 	uint8_t *verdict;
 	Tally *leaf_tally;

@@ -27,6 +27,35 @@ static void put_inputs(Cuda *c, DeviceBound *b, const Data *d)
 	b->data.x = device_put(&b->memory, x, d->cases * row * sizeof *x);
 }
 
+/* Inputs as bf16, in the order of their columns, with a 1 behind those of a part that wants one. */
+static void put_halves(Cuda *c, DeviceBound *b, const Data *d)
+{
+	const Layout *l = c->cpu->layout;
+	size_t row = 0, at;
+
+	for (uint32_t k = 0; k < l->parts; k++)
+		if (l->part[k].role == ROLE_INPUT && l->part[k].group >= 0)
+			row += round_up(l->part[k].count + l->part[k].one, LANES);
+	b->data.xh_row = (uint32_t)row;
+	uint16_t *x = arena_alloc(&c->cx->scratch, d->cases * row + LANES, sizeof *x);
+	float *value = NEW(&c->cx->scratch, d->inputs + 1, float);
+	for (uint64_t i = 0; i < d->cases; i++) {
+		data_x(d, i, value);
+		at = i * row;
+		for (uint32_t k = 0; k < l->parts; k++) {
+			const Part *t = &l->part[k];
+			if (t->role != ROLE_INPUT || t->group < 0)
+				continue;
+			for (uint32_t n = 0; n < t->count; n++)
+				x[at + n] = half_of(value[t->input + n]);
+			if (t->one)
+				x[at + t->count] = half_of(1);
+			at += round_up(t->count + t->one, LANES);
+		}
+	}
+	b->data.xh = device_put(&b->memory, x, d->cases * row * sizeof *x);
+}
+
 /* Sums of one part of the words. */
 static void part_sums(const CodeWords *w, CodeSum *sum, CodeElement *element, uint32_t at)
 {
@@ -86,6 +115,8 @@ void data_put(Cuda *c, DeviceBound *b)
 
 	if (from->index)
 		lists_put(c, b, d);
+	else if (c->half)
+		put_halves(c, b, d);
 	else
 		put_inputs(c, b, d);
 	if (d->y)

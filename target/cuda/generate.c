@@ -13,7 +13,7 @@ enum { MOST_LEAVES = 512 }; /* of a test: their tallies are joined by instructio
 
 /* What a kernel was made for. */
 typedef struct Made {
-	uint32_t mode, teams, team_blocks, kinds, leaves[2], leaf_rows, batch_rows, solo;
+	uint32_t mode, teams, team_blocks, kinds, leaves[2], slice[2], leaf_rows, batch_rows, solo;
 	uint32_t general; /* no other kernel can do it: some units are watched, leaves have several chunks */
 } Made;
 typedef struct Generated Generated;
@@ -53,10 +53,13 @@ static Made made_for(const Cuda *c, const Work *w)
 		m.leaf_rows = max_u32(m.leaf_rows, (uint32_t)ceil_div(count[i], leaves));
 		if (c->now->longest > 1) /* examples of several cases */
 			m.leaf_rows = LEAF_EXAMPLES;
+		uint32_t slice = c->half ? half_slice_rows(leaves) : 0;
 		if (w->leaf_end)
 			leaves = w->leaf_end - w->leaf_first;
-		if (!m.kinds || leaves != m.leaves[0])
+		if (!m.kinds || leaves != m.leaves[0]) {
+			m.slice[m.kinds] = slice;
 			m.leaves[m.kinds++] = leaves;
+		}
 	}
 	return m;
 }
@@ -132,6 +135,8 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		.shared = c->gpu->emit_shared,
 		.copies = (uint32_t)c->copy_floats,
 		.solo = g->made.solo,
+		.half = c->half,
+		.slice = { g->made.slice[0], g->made.slice[1] },
 	};
 	bool fits = g->made.leaves[0] <= (test ? MOST_LEAVES : j->sums) && g->made.leaf_rows <= j->row_capacity;
 
@@ -140,7 +145,7 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 	g->refused = why && s.solo;
 	if (g->refused)
 		return;
-	if (why && !g->made.general && g->made.mode == JOB_UPDATE && !needs_pending(&s) &&
+	if (why && !c->half && !g->made.general && g->made.mode == JOB_UPDATE && !needs_pending(&s) &&
 	    g->made.batch_rows <= (uint64_t)c->row_teams * j->row_capacity) { /* all blocks are one team */
 		EmitSource tiled = s;
 		tiled.tiled = true;
@@ -149,6 +154,9 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		why = kernel_text(&tiled, &c->temp, &text, &g->kernel.shared, &g->exchange);
 		g->tiled = !why;
 	}
+	if (why && c->half && g->made.mode != JOB_APPLY)
+		fail(c->cx, MP_BAD_INPUT, "leave --precision out, or use --target cpu",
+		     "target cuda has no bf16 kernel for this network and batch (%s)", why);
 	if (why) {
 		s.general = true;
 		kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange);

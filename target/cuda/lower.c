@@ -18,7 +18,17 @@ _Static_assert((int)BUF_ACT == ROW_ACT && (int)BUF_DELTA == ROW_DELTA && (int)BU
                "steps name buffers as target cpu does");
 
 const void *layout_of(const Program *cpu) { return cpu->layout; }
-bool is_half(const Program *cpu) { return cpu->half != NULL; }
+/* ---- bf16 ---- */
+
+bool wants_half(const Options *o) { return cpu_own(o)->precision == PRECISION_BF16; }
+
+uint16_t half_of(float x)
+{
+	uint32_t b;
+
+	memcpy(&b, &x, sizeof b);
+	return x != x ? 0x7fff : (uint16_t)((b + 0x7fff + (b >> 16 & 1)) >> 16);
+}
 
 /* ---- steps ---- */
 
@@ -102,6 +112,11 @@ static void lower_product(Lower *m, const Step *st, bool backward)
 	if (p && backward) {
 		d->b = weights_by_target(m, p, &d->b_row);
 		d->wide = d->c_col % 4 == 0 && (d->cols % 4 == 0 || d->c_col + d->cols == from->col + from->count);
+	}
+	if (p) {
+		d->half_at = p->at;
+		d->half_row = p->row;
+		d->by_depth = p->by_source != backward;
 	}
 }
 
@@ -319,7 +334,7 @@ static void lower_step(Lower *m, const Step *st, bool backward)
 {
 	if (st->run == run_load)
 		lower_load(m);
-	else if (st->run == run_product)
+	else if (st->run == run_product || st->run == run_product_bf16 || st->run == run_back_bf16)
 		lower_product(m, st, backward);
 	else if (st->run == run_index)
 		lower_index(m, st);
@@ -360,7 +375,7 @@ static void lower_step(Lower *m, const Step *st, bool backward)
 	else if (st->run == run_deltas) {
 		lower_part(m, STEP_DELTAS, st);
 		m->step[m->list->steps - 1].offset = st->offset;
-	} else if (st->run == run_gradient)
+	} else if (st->run == run_gradient || st->run == run_gradient_bf16)
 		lower_gradient(m, st);
 	else if (st->run == run_gradient_index)
 		lower_gradient_index(m, st);
@@ -456,13 +471,18 @@ static void lower_columns(Cuda *c, DeviceMemory *to)
 	const Net *net = c->net;
 	InputColumns *in = NEW(&to->arena, l->parts, InputColumns);
 	uint32_t *ones = NEW(&to->arena, l->parts + 1, uint32_t), *out = NEW(&to->arena, net->outputs + 1, uint32_t);
-	uint32_t ins = 0, one = 0, contexts = 0;
+	uint32_t ins = 0, one = 0, contexts = 0, halves = 0;
 
 	ones[one++] = 0;
 	for (uint32_t k = 0; k < l->parts; k++) {
 		const Part *t = &l->part[k];
 		if (t->role == ROLE_INPUT && t->group >= 0)
-			in[ins++] = (InputColumns){ t->col, t->input, t->count };
+			in[ins++] = (InputColumns){ .col = t->col, .input = t->input, .count = t->count };
+		if (t->role == ROLE_INPUT && t->group >= 0) {
+			in[ins - 1].half = halves;
+			in[ins - 1].halves = (uint32_t)round_up(t->count + t->one, LANES);
+			halves += in[ins - 1].halves;
+		}
 		if (t->one)
 			ones[one++] = t->col + t->count;
 		for (uint32_t j = 0; t->role == ROLE_OUTPUT && j < t->count; j++)

@@ -26,8 +26,8 @@ static const char *cannot(const TrainingWork *w)
 {
 	if (w->opt->guard == GUARD_FULL)
 		return "it has no --guard full";
-	if (cpu_own(w->opt)->precision == PRECISION_BF16)
-		return "it computes in fp32 only";
+	if (wants_half(w->opt))
+		return "its bf16 has an arithmetic of its own, which --target cuda asks for";
 	return NULL;
 }
 

@@ -270,6 +270,12 @@ static bool cuda_run_restarts(Ctx *cx, Program *p, Restarts *all)
 {
 	Cuda *c = cuda_of(p);
 
+	if (c->half) {
+		if (!solo_run(c, all))
+			fail(cx, MP_BAD_INPUT, "leave --precision out, or use --target cpu",
+			     "target cuda has no bf16 kernel for restarts of this network and batch");
+		return true;
+	}
 	if ((lanes_fit(c, all) && lanes_run(c, all)) || solo_run(c, all))
 		return true;
 	return target_cpu.restarts->run(cx, c->cpu, all);

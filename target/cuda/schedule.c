@@ -72,13 +72,13 @@ void device_rows_take(Cuda *c)
 static void sums_take(Cuda *c, uint32_t leaves)
 {
 	Job *j = &c->job;
-	uint64_t bytes = (c->floats + 16) * sizeof(float);
-	uint32_t sums = 1;
+	uint32_t sums = 1, slices = c->half ? HALF_SLICES : 1; /* bf16: a sum for each slice of a leaf */
+	uint64_t bytes = (c->floats + 16) * sizeof(float) * slices;
 
 	while (sums < leaves && sums < c->gpu->sums && (2 * sums) * bytes <= c->gpu->memory / 4)
 		sums *= 2;
 	if (sums > j->sums) {
-		j->sum = device_alloc(&c->weights, sums * c->floats * sizeof(float));
+		j->sum = device_alloc(&c->weights, (uint64_t)sums * slices * c->floats * sizeof(float));
 		j->sums = sums;
 	}
 	if (leaves > j->sums && !j->stack)
@@ -402,6 +402,7 @@ static void solo_fill(const Solo *s, Job *j, uint64_t cases)
 {
 	j->w = s->w;
 	j->copies = s->copies;
+	j->half = s->half;
 	memcpy(j->state, s->state, sizeof s->state);
 	j->row_error = s->row_error;
 	j->verdict = s->verdict;
@@ -418,6 +419,9 @@ uint64_t work_run(Cuda *c, const Work *w)
 	uint32_t all = max_u32(1, leaf_count(count)), leaves = w->leaf_end ? w->leaf_end - w->leaf_first : all;
 
 	shape_choose(c, count / all * c->now->longest, leaves, c->gpu->blocks, &c->teams, &c->team_blocks);
+	if (c->half) /* a block has a slice */
+		c->team_blocks =
+			min_u32(c->team_blocks, (uint32_t)ceil_div(max_u64(1, ceil_div(count, all)), half_slice_rows(all)));
 	if (w->solo) {
 		c->teams = w->solo->networks;
 		c->team_blocks = 1;

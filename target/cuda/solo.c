@@ -82,7 +82,8 @@ static void slot_begin(SoloRun *r, uint32_t i, uint64_t number)
 		target_cpu.set(c->cpu, k + 1, 0, ALL_LINKS, r->v);
 		state[k] = r->s.state[k] + i * solo_floats(&c->job);
 	}
-	weights_put(c, weights_of(r, i), r->s.copies + i * solo_copies(c->copy_floats), state);
+	weights_put(c, weights_of(r, i), r->s.copies + i * solo_copies(c->copy_floats),
+	            c->half ? r->s.half + i * solo_floats(&c->job) : NULL, state);
 	arena_free(&c->temp);
 	r->idle[i] = false;
 	r->busy++;
@@ -207,6 +208,8 @@ static void solo_take(SoloRun *r, DeviceMemory *m)
 	for (int k = 0; k < c->rule->states; k++)
 		s->state[k] = device_alloc(m, floats);
 	s->copies = device_alloc(m, n * solo_copies(c->copy_floats) * sizeof(float));
+	if (c->half)
+		s->half = device_alloc(m, n * solo_floats(&c->job) * sizeof *s->half);
 	s->row_error = device_alloc(m, n * c->job.row_capacity * sizeof(float));
 	s->verdict = device_alloc(m, n * c->job.row_capacity);
 	s->leaf_tally = device_alloc(m, n * sizeof(Tally));

@@ -52,8 +52,7 @@ static Program *cuda_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	c->rule = &rules[opt->rule];
 	formula_parse(cx, c->rule, &c->formula);
 	c->cpu = target_cpu.compile(cx, plan, opt);
-	if (is_half(c->cpu))
-		fail(cx, MP_BAD_INPUT, "leave --precision out, or use --target cpu", "target cuda computes in fp32 only");
+	c->half = wants_half(opt);
 	return p;
 }
 
@@ -285,12 +284,14 @@ static void cuda_print(const Program *p, Buf *out)
 	target_cpu.print(c->cpu, out);
 }
 
+static const char *cuda_bits(const Options *o) { return wants_half(o) ? "bf16 of tensor cores" : "fp32"; }
+
 static const WatchHooks cuda_watches = { .units = cuda_watch, .cases = cuda_watch_cases };
 
 const Target target_cuda = {
 	.name = "cuda",
 	.about = "an NVIDIA GPU, with the bits of target cpu",
-	.bits = "fp32",
+	.bits = cuda_bits,
 	.caps = cuda_caps,
 	.compile = cuda_compile,
 	.print = cuda_print,

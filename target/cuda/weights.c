@@ -62,6 +62,11 @@ static const uint8_t *kinds_of(Cuda *c, Classes *f, const Panel *p, uint64_t siz
 	return device_put(&c->weights, kind, size);
 }
 
+static uint32_t bias_of(const Panel *p)
+{
+	return p->list ? NO_BIAS : p->bias ? p->sources : p->from == 0 ? 0 : NO_BIAS;
+}
+
 static void lower_panels(Cuda *c, const Layout *l)
 {
 	DevicePanel *panel = NEW(&c->weights.arena, l->panels + 1, DevicePanel);
@@ -71,6 +76,8 @@ static void lower_panels(Cuda *c, const Layout *l)
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *p = &l->panel[i];
 		DevicePanel d = { .at = p->at, .row = p->row, .copy = c->copy[i], .copy_row = c->copy_row[i] };
+		d.bias = bias_of(p);
+		d.bias_across = !p->by_source;
 		if (p->frozen)
 			continue;
 		d.cols = p->list ? (uint32_t)p->list->links : panel_cols(p);
@@ -241,6 +248,7 @@ void lower_weights(Cuda *c)
 	for (int k = 0; k < c->rule->states; k++)
 		c->job.state[k] = device_alloc(&c->weights, bytes);
 	c->job.pending = device_alloc(&c->weights, bytes);
+	c->job.half = c->half ? device_alloc(&c->weights, bytes / 2) : NULL;
 	c->job.needs_norm = c->rule->needs_norm;
 	c->job.sum = c->job.stack = NULL;
 	c->job.sums = 0;
@@ -277,7 +285,25 @@ static void upload_copies(Cuda *c, float *to)
 	}
 }
 
-void weights_put(Cuda *c, float *w, float *copies, float *const state[MAX_STATE])
+/* Weights from units other than the true one; all other places are 0. */
+static void upload_halves(Cuda *c, uint16_t *to)
+{
+	const Layout *l = c->cpu->layout;
+	uint16_t *half = arena_alloc(&c->temp, c->floats, sizeof *half);
+
+	for (uint32_t i = 0; i < l->panels; i++) {
+		const Panel *p = &l->panel[i];
+		uint32_t rows = p->list ? 0 : panel_rows(p), cols = p->list ? 0 : panel_cols(p), bias = bias_of(p);
+		for (uint32_t r = 0; r < rows; r++)
+			for (uint32_t n = 0; n < cols; n++) {
+				uint64_t at = p->at + (uint64_t)r * p->row + n;
+				half[at] = (p->by_source ? r : n) == bias ? 0 : half_of(c->cpu->w[at]);
+			}
+	}
+	gpu_upload(c->gpu, to, half, c->floats * sizeof *half);
+}
+
+void weights_put(Cuda *c, float *w, float *copies, uint16_t *half, float *const state[MAX_STATE])
 {
 	uint64_t bytes = c->floats * sizeof(float);
 
@@ -285,12 +311,14 @@ void weights_put(Cuda *c, float *w, float *copies, float *const state[MAX_STATE]
 	for (int k = 0; k < c->rule->states; k++)
 		gpu_upload(c->gpu, state[k], c->cpu->state[k], bytes);
 	upload_copies(c, copies);
+	if (half)
+		upload_halves(c, half);
 }
 
 void weights_upload(Cuda *c)
 {
 	if (c->host_newer)
-		weights_put(c, c->job.w, c->job.copies, c->job.state);
+		weights_put(c, c->job.w, c->job.copies, c->job.half, c->job.state);
 	c->host_newer = false;
 }
 

@@ -13,7 +13,22 @@ $MICROPROP train encoder-8-3-8.topo --resume rest.safetensors --epochs 30 --targ
 $MICROPROP train encoder-8-3-8.topo --epochs 30 --json | print
 $MICROPROP test encoder-8-3-8.topo rest.safetensors --target cuda | head -3
 $MICROPROP train encoder-8-3-8.topo --resume rest.safetensors --epochs 30 --target ref
-$MICROPROP train letters.topo --target cuda --precision bf16
+
+# bf16: the same bits whatever shape blocks have; resumed, tested; many seeds; what tensor cores do not cover is refused.
+for seed in 8 9; do
+	MICROPROP_CUDA=emulate:$seed $MICROPROP train letters.topo --updates 3 --batch 100 --precision bf16 --target cuda --json | print
+done
+$MICROPROP train letters.topo --updates 2 --batch 600 --precision bf16 --target cuda --json --save half.safetensors | print
+$MICROPROP train letters.topo --updates 3 --batch 600 --precision bf16 --target cuda --json --resume half.safetensors | print
+$MICROPROP train letters.topo --updates 3 --batch 600 --precision bf16 --target cuda --json | print
+$MICROPROP train letters.topo --updates 3 --batch 600 --precision bf16 --target cpu --resume half.safetensors
+$MICROPROP test letters.topo half.safetensors --target cuda | head -3
+for seed in 1 2; do
+	$MICROPROP train encoder-8-3-8.topo --batch 3 --epochs 4 --seed $seed --precision bf16 --target cuda --json | grep -o '"fingerprint.*'
+done
+MICROPROP_CUDA_THREADS=512 $MICROPROP train encoder-8-3-8.topo --batch 3 --epochs 4 --restarts 2 --precision bf16 --target cuda --json | grep -o '"results.*'
+$MICROPROP train reber.topo --target cuda --precision bf16
+$MICROPROP train encoder-8-3-8.topo --batch 3 --epochs 4 --restarts 2 --precision bf16 --target cuda --rule doug
 $MICROPROP show encoder-8-3-8.topo --stage program --target cuda | head -4
 
 # Many seeds: a thread of the GPU for each, or a multiprocessor; what it does not cover, target cpu trains.

@@ -133,6 +133,8 @@ typedef struct EmitSource {
 	uint32_t threads, shared;         /* of a block; shared: bytes */
 	uint32_t copies;                  /* floats of Job.copies */
 	bool test;                        /* no gradient, no update */
+	bool half;                        /* bf16 */
+	uint32_t slice[2];                /* bf16: rows of a slice, for each kind of leaves */
 	bool solo;                        /* every team is one block and has a network of its own */
 } EmitSource;
 /* Networks of their own: tallies of so many epochs each; weights and their copies follow each other so many floats
@@ -232,6 +234,7 @@ typedef struct Kernel {
 	Reg time;                    /* time step of these: type R; all begin a sequence: 0 */
 	struct RuleNumbers *numbers; /* NULL: gradients are stored as sums of the leaf; else the rule is applied at once */
 	bool times_steps;            /* thread 0 counts cycles of each step */
+	struct Half *half;           /* bf16; NULL: floats */
 } Kernel;
 #define NO_BLOCK UINT16_MAX
 
@@ -299,6 +302,8 @@ void weights_stage(Kernel *k);                            /* copies under way: c
 void steps_emit(Kernel *k, uint32_t first, uint32_t end); /* of a row; with barriers */
 void rows_exchange(Kernel *k);                            /* what the gradient needs, to global memory */
 
+void row_step(Kernel *k, const DeviceStep *s);
+
 /* ---- score.c: errors and verdicts ------------------------------------------------------------------ */
 
 void errors_emit(Kernel *k, const DeviceStep *s);
@@ -337,6 +342,17 @@ void rule_numbers(Kernel *k, RuleNumbers *n);
 void formula_values(Emit *e, const Formula *f, const RuleNumbers *n, Reg rate, Reg variable[2 + MAX_STATE]);
 /* A place of panel p: row and col are its own, e = row * p->row + col. */
 void rule_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg g);
+uint32_t formula_uses(const Formula *f, uint32_t op); /* variables: bit 1 the weight, bit 2 and so on its state */
+Reg variable_at(Kernel *k, uint32_t v, const DevicePanel *p, Reg place_of); /* its address */
+void infinite_check(Kernel *k, Reg p);
+/* Numbers of a place, by its class: those of the update, the rate, limits (constants or of type F). */
+typedef struct PlaceNumbers {
+	RuleNumbers n;
+	Reg rate, low, high;
+	bool limited;
+} PlaceNumbers;
+PlaceNumbers known_numbers(Kernel *k, const RuleNumbers *n, const LinkClass *c);
+void place_values(Kernel *k, const PlaceNumbers *p, Reg variable[2 + MAX_STATE]); /* as formula_values, with limits */
 /* Rows row .. row + rows - 1 of a matrix, all in one quad of columns. */
 typedef struct RuleQuads {
 	Reg row, quad, g[8][4];
@@ -347,6 +363,35 @@ void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t 
 void update_joined(Kernel *k, Reg leaves, bool pending);
 Reg place_sum(Kernel *k, Reg from, Reg leaves);      /* of a place, from its first sum on */
 Reg add_field(Emit *e, Reg a, Reg b, Reg is_double); /* tally.c */
+
+/* ---- half.c, half_rows.c, half_gradient.c, half_update.c, half_train.c: bf16 by tensor cores --------------------- */
+
+/* Leaves are cut into slices, whose sums are added one after the other: of 128 rows, or of 32 where the update has one
+ * leaf, so that a single leaf is divided among more blocks. */
+enum { HALF_SLICES = 16 };
+static inline uint32_t half_slice_rows(uint32_t leaves) { return leaves > 1 ? 128 : 32; }
+
+struct Barriers;
+const char *half_plan(Kernel *k);
+void half_begin(Kernel *k);
+bool has_floats(const Kernel *k, uint32_t buf, uint32_t col); /* are these columns there as floats? */
+bool has_halves(const Kernel *k, uint32_t buf, uint32_t col);
+/* Column col + column of a row, rounded. */
+void half_store(Kernel *k, Reg row, Reg column, uint32_t buf, uint32_t col, Reg value, Reg stores);
+void half_weights(Kernel *k);
+void half_leaf(Kernel *k, Reg update, Reg leaves, Reg staged, const struct Barriers *b);
+void half_direct(Kernel *k, Reg update, Reg staged, const struct Barriers *b);
+Reg half_join(Kernel *k, Reg from, uint32_t kind);
+void half_weight(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg w);
+/* Pairs of adjacent places of a panel: row, first column, place; real: the first is a weight. */
+typedef struct RulePair {
+	Reg row, col, at, real, g[2];
+} RulePair;
+typedef struct RulePairs {
+	RulePair pair[32];
+	uint32_t count;
+} RulePairs;
+void rule_pairs(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const RulePairs *q);
 
 /* ---- tiles.c: weights that do not fit into shared memory ---------------------------------------------- */
 
@@ -371,6 +416,8 @@ typedef struct Barriers {
 	Barrier team, scored, grid;
 } Barriers;
 void barrier_arrive(Kernel *k, const Barrier *b); /* what the block has written is there for others */
+void barrier_poll(Kernel *k, const Barrier *b);   /* by one warp or thread */
+void outputs_store(Kernel *k);                    /* of a test */
 void barrier_wait(Kernel *k, const Barrier *b);
 void barrier_all(Kernel *k, const Barrier *b); /* both */
 bool has_step(const Kernel *k, uint32_t kind);

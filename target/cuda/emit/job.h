@@ -76,6 +76,10 @@ typedef struct DeviceStep {
 	const uint64_t *link;
 	uint32_t units;
 	uint64_t links;
+	/* bf16: weights of a product, where they are in Job.half, whose rows are those of the depth or of columns */
+	uint64_t half_at;
+	uint32_t half_row;
+	bool by_depth;
 } DeviceStep;
 
 enum { RUN_ROWS, RUN_TIME, RUN_TIME_BACK };
@@ -93,6 +97,7 @@ typedef struct DeviceList {
 /* Columns to fill from the inputs of a case. */
 typedef struct InputColumns {
 	uint32_t col, input, count;
+	uint32_t half, halves; /* bf16: in DeviceData.xh, with the 1 after them and filled up to full 16s */
 } InputColumns;
 typedef struct ContextColumn {
 	uint32_t to, from;
@@ -107,7 +112,10 @@ typedef struct DevicePanel {
 	uint32_t copy_row;   /* floats */
 	uint32_t factor;     /* number of its LinkClass */
 	const uint8_t *kind; /* NULL, or that of every place; NO_LINK: unused or frozen */
+	uint32_t bias;       /* number of the row, or column, of weights from the true unit; NO_BIAS: there is none */
+	bool bias_across;    /* it is a column */
 } DevicePanel;
+#define NO_BIAS UINT32_MAX
 /* What links have in common: factor on the rate; decay (-1: the run's) and limits. */
 typedef struct LinkClass {
 	double rate, decay, low, high;
@@ -156,6 +164,8 @@ enum { NO_INPUT = 0xffff };
 typedef struct DeviceData {
 	const float *x; /* [cases][x_row]; NULL: index lists */
 	uint32_t x_row, inputs, targets;
+	const uint16_t *xh; /* bf16: [cases][xh_row] inputs, also of index lists, which are rows of 0 and 1 then */
+	uint32_t xh_row;
 	const uint64_t *from; /* [cases + 1] index lists */
 	const uint32_t *index;
 	const float *value;
@@ -265,6 +275,7 @@ typedef struct Job {
 	const DeviceTie *tie;        /* [ties] */
 	uint32_t ties;
 	const uint64_t *tied;
+	uint16_t *half;    /* bf16: [floats] weights rounded; 0 at places of the true unit's and of none */
 	const float *zero; /* a row of zeros */
 	uint32_t bufs;     /* that there are: BUF_CLEAN, or more */
 	float *buf[BUFS];  /* [teams][row_capacity][cols] each */

@@ -23,6 +23,7 @@ static uint64_t network_bytes(const Kernel *k, size_t field)
 			return solo_floats(j) * sizeof(float);
 	switch (field) {
 	case offsetof(Job, w): return solo_floats(j) * sizeof(float);
+	case offsetof(Job, half): return solo_floats(j) * sizeof(uint16_t);
 	case offsetof(Job, copies): return solo_copies(k->s->copies) * sizeof(float);
 	case offsetof(Job, result): return sizeof(JobResult);
 	case offsetof(Job, tally): return SOLO_EPOCHS * sizeof(Tally);
@@ -430,6 +431,8 @@ const char *kernel_plan(Kernel *k, const EmitSource *s)
 		plan_general(k);
 		return NULL;
 	}
+	if (s->half)
+		return why ? why : half_plan(k);
 	for (uint32_t chunks = 1; !why && chunks <= MOST_CHUNKS; chunks++) {
 		const char *wrong = plan_chunks(k, chunks);
 		if (!wrong || chunks == MOST_CHUNKS || k->block_rows < 8)

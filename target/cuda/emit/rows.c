@@ -498,7 +498,7 @@ static void load_emit(Kernel *k)
 	ones_emit(k);
 }
 
-static void step_emit(Kernel *k, const DeviceStep *s)
+void row_step(Kernel *k, const DeviceStep *s)
 {
 	switch (s->kind) {
 	case STEP_LOAD: load_emit(k); break;
@@ -537,7 +537,7 @@ void steps_emit(Kernel *k, uint32_t first, uint32_t end)
 		const DeviceStep *d = &s->step[i];
 		if (d->kind == STEP_MARK || d->kind == STEP_SCORES || d->kind == STEP_CODES)
 			continue;
-		step_emit(k, d);
+		row_step(k, d);
 		if (d->kind != STEP_ONE)
 			barrier_block(k->e);
 		spent(k, SPENT_KINDS + 1 + min_u32(i, 25));

@@ -98,6 +98,11 @@ static void row_store(Kernel *k, const RowLanes *l, const ColumnBlocks *b, uint3
 {
 	Reg stores = op2(k->e, REG_P, "and.pred", b->has, l->is_row);
 
+	if (k->half && has_halves(k, buf, col))
+		half_store(k, l->row, add(k->e, l->lane, op2(k->e, REG_R, "shr.u32", b->offset, imm(2))), buf, col, value,
+		           stores);
+	if (!has_floats(k, buf, col))
+		return;
 	ins(k->e, row_space(k, "@$ st.shared.f32 [$+#], $"), stores, address_add(k->e, l->at, b->offset),
 	    column_at(k, buf, col), value);
 }

@@ -5,7 +5,7 @@
  * before the update, which reads sums of all leaves, and after it. */
 #include <stdlib.h>
 
-#include "emit.h"
+#include "half_emit.h"
 
 enum { MOST_POLLS = 1 << 24 };
 
@@ -65,7 +65,7 @@ void barrier_arrive(Kernel *k, const Barrier *b)
 	if_end(e, end);
 }
 
-static void barrier_poll(Kernel *k, const Barrier *b)
+void barrier_poll(Kernel *k, const Barrier *b)
 {
 	Emit *e = k->e;
 	uint32_t top = label(e), done = label(e);
@@ -240,6 +240,8 @@ static void kernel_begin(Kernel *k)
 	k->verdict = place(e, POINTER(k, verdict), first, 1);
 	if (s->general)
 		general_begin(k);
+	else if (k->half)
+		half_begin(k);
 	else if (s->tiled)
 		ones_store(k); /* a barrier of the grid comes before they are read */
 	else
@@ -285,7 +287,7 @@ bool has_step(const Kernel *k, uint32_t kind)
 }
 
 /* Outputs of the block's rows, for a test that wants them. */
-static void outputs_store(Kernel *k)
+void outputs_store(Kernel *k)
 {
 	Emit *e = k->e;
 	const Job *j = k->s->job;
@@ -435,7 +437,10 @@ static void update_leaves(Kernel *k, Reg update, Reg staged, const Barriers *b)
 	Loop l = loop_begin(e, k->team, leaves, k->s->teams);
 
 	ins(e, "mov.u32 $, $", k->leaf_number, l.i);
-	leaf_emit(k, update, staged, b, false);
+	if (k->half)
+		half_leaf(k, update, leaves, staged, b);
+	else
+		leaf_emit(k, update, staged, b, false);
 	barrier_block(e);
 	loop_end(e, &l);
 	barrier_arrive(k, &b->grid);
@@ -630,7 +635,7 @@ static void updates_emit(Kernel *k)
 		Reg ended = load(e, REG_R, "ld.global.u32", POINTER(k, result), offsetof(JobResult, stop));
 		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", ended, imm(0)), done);
 	}
-	if (direct && !s->tiled && !s->general)
+	if (direct && !s->tiled && !s->general && !k->half)
 		leaf_begin(k, POINTER(k, update), staged);
 	label_here(e, top);
 	Reg update =
@@ -640,6 +645,8 @@ static void updates_emit(Kernel *k)
 		ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), param, P_COUNT * 8));
 	}
 	weights_stage(k);
+	if (k->half)
+		half_weights(k);
 	if (k->overlaid)
 		paddings_stage(k);
 	if (s->general && s->job->noise) {
@@ -650,6 +657,10 @@ static void updates_emit(Kernel *k)
 		update_general(k, update, &b);
 	else if (s->tiled)
 		update_tiled(k, update, &b);
+	else if (k->half && k->half->direct)
+		half_direct(k, update, staged, &b);
+	else if (k->half)
+		update_leaves(k, update, staged, &b);
 	else if (direct)
 		update_direct(k, update, next_update(k, in_cycle, cycle), staged, &b);
 	else
@@ -704,6 +715,6 @@ const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *share
 	           k->bytes, s->tiled ? ", tiles" : "");
 	kernel_wrap(e, out, sizeof(Job), s->threads);
 	*shared = k->bytes;
-	*exchange = s->tiled ? 0 : exchange_bytes(k);
+	*exchange = s->tiled || k->half ? 0 : exchange_bytes(k);
 	return NULL;
 }

@@ -20,7 +20,7 @@ void rule_numbers(Kernel *k, RuleNumbers *n)
 }
 
 /* Where variable v of a formula is: 1 the weight, 2 and so on its state. */
-static Reg variable_at(Kernel *k, uint32_t v, const DevicePanel *p, Reg place_of)
+Reg variable_at(Kernel *k, uint32_t v, const DevicePanel *p, Reg place_of)
 {
 	Reg base = v == 1 ? POINTER(k, w) : pointer(k, offsetof(Job, state) + (v - 2) * sizeof(float *));
 
@@ -63,8 +63,7 @@ void formula_values(Emit *e, const Formula *f, const RuleNumbers *n, Reg rate, R
 	}
 }
 
-/* Which variables a formula uses: bit 1 the weight, bit 2 and so on its state. */
-static uint32_t formula_uses(const Formula *f, uint32_t op)
+uint32_t formula_uses(const Formula *f, uint32_t op)
 {
 	uint32_t bits = 0;
 
@@ -73,13 +72,6 @@ static uint32_t formula_uses(const Formula *f, uint32_t op)
 			bits |= 1u << f->op[i].a;
 	return bits & ~1u;
 }
-
-/* Numbers of a place, by its class: those of the update, the rate, limits (constants or of type F). */
-typedef struct PlaceNumbers {
-	RuleNumbers n;
-	Reg rate, low, high;
-	bool limited;
-} PlaceNumbers;
 
 static bool uses_decay(const Kernel *k)
 {
@@ -96,7 +88,7 @@ static bool is_limited(const LinkClass *c)
 	return c->low > -(double)__builtin_inff() || c->high < (double)__builtin_inff();
 }
 
-static PlaceNumbers known_numbers(Kernel *k, const RuleNumbers *n, const LinkClass *c)
+PlaceNumbers known_numbers(Kernel *k, const RuleNumbers *n, const LinkClass *c)
 {
 	Emit *e = k->e;
 	PlaceNumbers p = { .n = *n, .limited = is_limited(c), .low = imm_f((float)c->low), .high = imm_f((float)c->high) };
@@ -156,7 +148,7 @@ static void limit_weight(Kernel *k, const PlaceNumbers *p, Reg variable[2 + MAX_
 	variable[1] = op3(e, REG_F, "selp.f32", within, w, left);
 }
 
-static void place_values(Kernel *k, const PlaceNumbers *p, Reg variable[2 + MAX_STATE])
+void place_values(Kernel *k, const PlaceNumbers *p, Reg variable[2 + MAX_STATE])
 {
 	formula_values(k->e, k->s->formula, &p->n, p->rate, variable);
 	if (p->limited)
@@ -203,7 +195,9 @@ void rule_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, 
 	Reg w = formula_emit(k, &own, p, place_of, g), none = op2(e, REG_F, "sub.rn.ftz.f32", w, w);
 	ins(e, "@$ st.global.u32 [$+#], 1", op2(e, REG_P, "setp.neu.ftz.f32", none, imm_f(0)), POINTER(k, result),
 	    (uint32_t)offsetof(JobResult, infinite));
-	if (p->copy != NO_COPY)
+	if (k->s->half)
+		half_weight(k, p, row, col, place_of, w);
+	else if (p->copy != NO_COPY)
 		ins(e, "st.global.f32 [$], $",
 		    place(e, place(e, place_at(e, POINTER(k, copies), p->copy * 4), col, p->copy_row * 4), row, 4), w);
 	if (p->kind)
@@ -213,7 +207,7 @@ void rule_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, 
 
 /* ---- quads ---- */
 
-static void infinite_check(Kernel *k, Reg p)
+void infinite_check(Kernel *k, Reg p)
 {
 	ins(k->e, "@$ st.global.u32 [$+#], 1", p, POINTER(k, result), (uint32_t)offsetof(JobResult, infinite));
 }
@@ -332,7 +326,7 @@ Reg place_sum(Kernel *k, Reg from, Reg leaves)
 		return join_leaves(k, from, leaves);
 	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++) {
 		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i])));
-		ins(e, "mov.f32 $, $", g, join_known(k, from, k->s->leaves[i]));
+		ins(e, "mov.f32 $, $", g, k->half ? half_join(k, from, i) : join_known(k, from, k->s->leaves[i]));
 		if_end(e, other);
 	}
 	return g;

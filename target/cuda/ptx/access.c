@@ -266,6 +266,34 @@ void access_load(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		g->budget = 0; /* it may be a poll */
 }
 
+/* ---- ldmatrix ---- */
+
+/* Lane 8 k + r has the address of row r of matrix k; every lane gets two adjacent halves of a row, or of a column. */
+void access_matrices(Grid *g, Warp *w, const Insn *i, uint32_t mask)
+{
+	enum { SIDE = 8 };
+	uint16_t half[4][SIDE][SIDE];
+
+	if (mask != UINT32_MAX)
+		grid_fail(g, w, NO_LANE, "only lanes 0x%08x of the warp execute it, and all must", mask);
+	for (uint32_t l = 0; l < (uint32_t)i->width * SIDE; l++) {
+		Place p = place_of(g, w, i, l, 16);
+		check_read(g, w, &p, l);
+		touch(g, w, IN_SHARED, &p, l, ACCESS_READ);
+		memcpy(half[l / SIDE][l % SIDE], p.at, sizeof half[0][0]);
+	}
+	for (uint32_t k = 0; k < i->width; k++) {
+		uint32_t *to = w->reg + (uint64_t)i->d[k] * LANES;
+		for (uint32_t l = 0; l < LANES; l++) {
+			uint32_t major = l / 4, minor = 2 * (l % 4);
+			uint16_t low = i->sub ? half[k][minor][major] : half[k][major][minor];
+			uint16_t high = i->sub ? half[k][minor + 1][major] : half[k][major][minor + 1];
+			to[l] = (uint32_t)high << 16 | low;
+		}
+		w->defined[i->d[k]] = mask;
+	}
+}
+
 static void check_same_word(Grid *g, const Warp *w, const Insn *i, uint32_t mask, const Place *place,
                             const uint8_t *data)
 {

@@ -549,6 +549,56 @@ static void parse_warp_sum(Parser *p, Insn *i, Parts *s)
 	add_source(p, i, T_U32);
 }
 
+/* Registers in braces: count of them, all results or all sources. */
+static void take_fragment(Parser *p, Insn *i, uint32_t count, Type t, bool result)
+{
+	Token at = p->now;
+	uint32_t taken = take_list(p, result ? i->d : i->a + i->sources, count, t, result, false);
+
+	if (taken != count)
+		parse_fail(p, at, NULL, "expected %u registers", count);
+	if (result)
+		i->results = (uint8_t)taken;
+	else
+		i->sources += (uint8_t)taken;
+}
+
+/* The one shape of products: 16 by 8, 16 deep, bf16 operands, f32 sums. */
+static void parse_mma(Parser *p, Insn *i, Parts *s)
+{
+	static const struct {
+		uint32_t count;
+		Type t;
+	} source[] = { { 4, T_B32 }, { 2, T_B32 }, { 4, T_F32 } };
+
+	if (!ptx_is(s->whole, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"))
+		unknown(p, s);
+	i->op = OP_MMA;
+	take_fragment(p, i, 4, T_F32, true);
+	for (uint32_t k = 0; k < COUNT(source); k++) {
+		ptx_expect(p, ",");
+		take_fragment(p, i, source[k].count, source[k].t, false);
+	}
+}
+
+/* Matrices of 8 by 8 halves; rows are at the addresses that groups of 8 lanes give. */
+static void parse_ldmatrix(Parser *p, Insn *i, Parts *s)
+{
+	static const char *const counts[] = { "x1", "x2", "x4" };
+	bool known = part_take(s, "sync") && part_take(s, "aligned") && part_take(s, "m8n8");
+	int count = known ? part_of(s, counts, COUNT(counts)) : -1;
+
+	i->sub = part_take(s, "trans");
+	if (count < 0 || !(part_take(s, "shared") || part_take(s, "shared::cta")) || last_type(p, s) != T_B16)
+		unknown(p, s);
+	i->op = OP_LDMATRIX;
+	i->space = IN_SHARED;
+	i->width = (uint8_t)(1 << count);
+	take_fragment(p, i, i->width, T_B32, true);
+	ptx_expect(p, ",");
+	take_address(p, i, IN_SHARED);
+}
+
 static void parse_branch(Parser *p, Insn *i, Parts *s)
 {
 	part_take(s, "uni");
@@ -608,7 +658,7 @@ static const struct {
 	{ "match", parse_warp_sum },  { "redux", parse_warp_sum }, { "bra", parse_branch },
 	{ "membar", parse_fence },    { "fence", parse_fence },    { "prefetch", parse_prefetch },
 	{ "nanosleep", parse_sleep }, { "exit", parse_end },       { "ret", parse_end },
-	{ "trap", parse_end },
+	{ "trap", parse_end },        { "mma", parse_mma },        { "ldmatrix", parse_ldmatrix },
 };
 
 static void parse_operation(Parser *p, Insn *i, Parts *s)

@@ -62,6 +62,8 @@ typedef enum Op {
 	OP_VOTE,    /* sub: a VoteKind */
 	OP_MATCH,
 	OP_REDUX, /* sub: an AtomicOp */
+	OP_MMA,
+	OP_LDMATRIX, /* sub: transposed; width: matrices */
 	OP_BRANCH,
 	OP_EXIT,
 	OP_TRAP,
@@ -347,7 +349,11 @@ void access_atomic(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 void access_copy(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 void access_commit(Warp *w, uint32_t mask);
 void access_wait(Grid *g, Warp *w, int64_t left, uint32_t mask);
+void access_matrices(Grid *g, Warp *w, const Insn *i, uint32_t mask); /* ldmatrix */
 uint64_t atomic_apply(AtomicOp op, Type t, uint64_t old, uint64_t b, uint64_t c);
+
+/* ---- matrix.c ---- */
+void matrix_multiply(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 
 /* ---- floats.c ---- */
 void floats_apply(FloatOp op, bool ftz, uint32_t *d, const uint32_t *a, const uint32_t *b, const uint32_t *c);

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/* bf16: the plan and what is in shared memory. In: steps. Out: where rounded weights and rounded columns of rows are;
+ * which columns are also there as floats; copies of weights and inputs.
+ *
+ * Operands of products and gradients are rows of bf16 numbers, beside the floats that other steps read. A row is an odd
+ * number of 16 bytes long, so that the eight rows of an ldmatrix lie in different banks. Must hold: columns past the
+ * last of an operand are 0 or finite numbers of other units, and what they are multiplied with is 0; deltas of rows past
+ * the last are 0. */
+#include <assert.h>
+#include <string.h>
+
+#include "half_emit.h"
+
+enum {
+	MOST_ROWS = 128,
+	LEAST_ROWS = 32,
+	SPARE = 512
+}; /* rows of a chunk; bytes that fragments may be read past rows */
+
+static uint32_t odd_16s(uint32_t bytes) { return (uint32_t)(ceil_div(bytes, 16) | 1) * 16; }
+
+/* ---- columns ---- */
+
+static void use_halves(Half *h, uint32_t buf, uint32_t col, uint32_t count)
+{
+	count = (uint32_t)round_up(count, 16);
+	for (uint32_t i = col / COLUMN_BLOCK; i <= (col + count - 1) / COLUMN_BLOCK; i++)
+		h->map[buf][i] = 0;
+}
+
+static void use_floats(Kernel *k, uint32_t buf, uint32_t col, uint32_t count)
+{
+	for (uint32_t i = col / COLUMN_BLOCK; count && i <= (col + count - 1) / COLUMN_BLOCK; i++)
+		k->map[buf][i] = 0;
+}
+
+static bool is_product(const Kernel *k, const DeviceStep *s)
+{
+	return s->kind == STEP_PRODUCT && s->b != k->s->job->zero;
+}
+
+/* Operands: rounded. Other columns that steps read, and those that steps other than products write, are floats. */
+static const char *step_plan(Kernel *k, const DeviceStep *s)
+{
+	Half *h = k->half;
+	Access a[8];
+	uint32_t n = step_access(k, s, a);
+
+	if (s->kind == STEP_GRADIENT) {
+		if (s->a_col % 8 || s->c_col % 8 || s->a > BUF_DELTA || s->c > BUF_DELTA)
+			return "columns that are not aligned";
+		use_halves(h, s->a, s->a_col, s->depth);
+		use_halves(h, s->c, s->c_col, s->cols);
+		return NULL;
+	}
+	if (is_product(k, s)) {
+		if (s->a_col % 8 || s->a > BUF_DELTA)
+			return "columns that are not aligned";
+		use_halves(h, s->a, s->a_col, s->depth);
+	}
+	if (s->kind == STEP_PRODUCT && s->c_col % 8)
+		return "columns that are not aligned";
+	for (uint32_t i = 0; i < n && s->kind != STEP_ONE; i++) {
+		bool operand = is_product(k, s) && !i;
+		bool stored = s->kind == STEP_PRODUCT && a[i].writes;
+		if (!operand && !stored)
+			use_floats(k, a[i].buf, a[i].col, a[i].count);
+	}
+	return NULL;
+}
+
+static const char *columns_plan(Kernel *k)
+{
+	const EmitSource *s = k->s;
+	Half *h = k->half;
+	uint32_t blocks = (uint32_t)ceil_div(s->job->cols, COLUMN_BLOCK) + 2, floats = 0, halves = 0;
+
+	for (int b = 0; b < BUFS; b++) {
+		k->map[b] = NEW(&s->cx->scratch, blocks, uint16_t);
+		memset(k->map[b], 0xff, blocks * sizeof **k->map);
+	}
+	for (int b = 0; b < HALF_BUFS; b++) {
+		h->map[b] = NEW(&s->cx->scratch, blocks, uint16_t);
+		memset(h->map[b], 0xff, blocks * sizeof **h->map);
+	}
+	for (uint32_t i = 0; i < s->list->steps; i++) {
+		const char *why = step_plan(k, &s->step[i]);
+		if (why)
+			return why;
+	}
+	for (uint32_t i = 0; i < s->job->outputs; i++)
+		use_floats(k, BUF_ACT, s->output[i], 1);
+	for (uint32_t b = 0; b < BUFS; b++)
+		for (uint32_t i = 0; i < blocks; i++)
+			if (k->map[b][i] != NO_BLOCK)
+				k->map[b][i] = (uint16_t)floats++;
+	for (uint32_t b = 0; b < HALF_BUFS; b++)
+		for (uint32_t i = 0; i < blocks; i++)
+			if (h->map[b][i] != NO_BLOCK)
+				h->map[b][i] = (uint16_t)halves++;
+	k->row = (floats * COLUMN_BLOCK + 4) * 4;
+	h->row = odd_16s(halves * COLUMN_BLOCK * 2);
+	return NULL;
+}
+
+bool has_floats(const Kernel *k, uint32_t buf, uint32_t col)
+{
+	return !k->half || k->map[buf][col / COLUMN_BLOCK] != NO_BLOCK;
+}
+
+bool has_halves(const Kernel *k, uint32_t buf, uint32_t col)
+{
+	return buf < HALF_BUFS && k->half->map[buf][col / COLUMN_BLOCK] != NO_BLOCK;
+}
+
+uint32_t half_column(const Kernel *k, uint32_t buf, uint32_t col)
+{
+	assert(has_halves(k, buf, col));
+	return (k->half->map[buf][col / COLUMN_BLOCK] * COLUMN_BLOCK + col % COLUMN_BLOCK) * 2;
+}
+
+/* ---- weights ---- */
+
+static const char *regions_plan(Kernel *k)
+{
+	const EmitSource *s = k->s;
+	Half *h = k->half;
+
+	for (uint32_t i = 0; i < s->list->gradient; i++) {
+		const DeviceStep *d = &s->step[i];
+		if (d->kind != STEP_PRODUCT)
+			continue;
+		if (d->start && d->start != s->job->zero && !region_of(k, d->start)) {
+			if (k->regions == WEIGHT_REGIONS)
+				return "weights";
+			k->region[k->regions++] =
+				(WeightRegion){ .from = d->start, .row = (uint32_t)round_up(d->cols, 4), .rows = 1 };
+		}
+		if (!is_product(k, d) || half_region(k, d))
+			continue;
+		if (h->regions == WEIGHT_REGIONS || d->half_row % 8 || d->half_at % 8)
+			return "weights";
+		h->region[h->regions++] = (HalfRegion){ .from = d->half_at,
+			                                    .row = d->half_row,
+			                                    .rows = d->by_depth ? d->depth : d->cols,
+			                                    .pitch = odd_16s(d->half_row * 2) };
+	}
+	return NULL;
+}
+
+const HalfRegion *half_region(const Kernel *k, const DeviceStep *s)
+{
+	for (uint32_t i = 0; i < k->half->regions; i++)
+		if (k->half->region[i].from == s->half_at)
+			return &k->half->region[i];
+	return NULL;
+}
+
+/* ---- memory ---- */
+
+static uint32_t take(Kernel *k, uint64_t bytes)
+{
+	uint32_t at = k->bytes;
+
+	k->bytes = (uint32_t)min_u64(k->bytes + round_up(bytes, 16), UINT32_MAX / 2);
+	return at;
+}
+
+static void memory_plan(Kernel *k, uint32_t rows)
+{
+	const EmitSource *s = k->s;
+	Half *h = k->half;
+	const DeviceData *d = &s->job->data;
+	uint64_t words = d->code_count ? d->part_count[0] + d->part_count[1] : 0;
+
+	k->block_rows = k->row_space = rows;
+	k->bytes = 0;
+	k->at_info = take(k, 64);
+	k->at_cycles = take(k, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
+	k->at_outputs = take(k, s->job->output_col ? 0 : s->job->outputs * 4);
+	k->at_codes = take(k, words * 8);
+	k->at_elements = take(k, words * s->code_longest * 4);
+	k->has_codes = words != 0;
+	for (uint32_t i = 0; i < h->regions; i++)
+		h->region[i].at = take(k, round_up(h->region[i].rows, 16) * h->region[i].pitch);
+	for (uint32_t i = 0; i < k->regions; i++)
+		k->region[i].at = take(k, k->region[i].row * 4 + 32);
+	k->target_row = (uint32_t)(d->targets | 1) * 4;
+	k->at_targets = take(k, (uint64_t)k->target_row * rows);
+	k->at_own = take(k, words ? rows * sizeof(CodeOwn) : 0);
+	k->at_rows = take(k, (uint64_t)k->row * rows + SPARE);
+	h->at_rows = take(k, (uint64_t)h->row * rows + SPARE);
+	k->at_staged = k->at_mask = k->bytes;
+}
+
+/* Rows of a chunk: no more than a slice has, or a block of a test. */
+static uint32_t rows_wanted(const EmitSource *s)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < s->kinds_of_leaves; i++)
+		most = max_u32(most, s->slice[i]);
+	if (s->test)
+		most = (uint32_t)ceil_div(s->leaf_rows, s->team_blocks);
+	else if (s->team_blocks == 1)
+		most = s->leaf_rows;
+	return min_u32(MOST_ROWS, (uint32_t)round_up(max_u32(1, min_u32(most, s->leaf_rows)), LEAST_ROWS));
+}
+
+const char *half_plan(Kernel *k)
+{
+	const EmitSource *s = k->s;
+
+	k->half = NEW(&s->cx->scratch, 1, Half);
+	k->workers = s->threads - TALLY_WARP;
+	k->chunks = 1;
+	k->overlaid = k->local = false;
+	k->regions = k->exchanges = 0;
+	const char *why = columns_plan(k);
+	if (!why)
+		why = regions_plan(k);
+	if (why)
+		return why;
+	uint32_t rows = rows_wanted(s);
+	for (memory_plan(k, rows); k->bytes > s->shared && rows > LEAST_ROWS;)
+		memory_plan(k, rows = rows > 64 ? 64 : LEAST_ROWS);
+	if (k->bytes > s->shared)
+		return "shared memory";
+	if (!s->test)
+		half_gradient_plan(k);
+	k->half->direct = !s->test && s->team_blocks == 1 && (s->teams == 1 || s->solo) && s->kinds_of_leaves == 1 &&
+	                  s->leaves[0] == 1 && !needs_pending(s) && k->half->rounds == 1;
+	if (s->solo && !k->half->direct)
+		return "sums of changes";
+	if (!k->half->direct && !s->test && s->team_blocks == 1) /* chunks must not be longer than slices */
+		memory_plan(k, min_u32(k->block_rows, max_u32(s->slice[0], s->slice[1])));
+	return NULL;
+}
+
+/* ---- the beginning ---- */
+
+void half_begin(Kernel *k)
+{
+	Emit *e = k->e;
+	Half *h = k->half;
+
+	h->warp = op2(e, REG_R, "shr.u32", k->tid, imm(5));
+	h->lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
+	h->row_of_lane = op2(e, REG_R, "shr.u32", h->lane, imm(2));
+	h->col_of_lane = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", k->tid, imm(3)), imm(1));
+	h->place[0] = lane_place(k, h->row, false);
+	h->place[1] = lane_place(k, h->row, true);
+	for (uint32_t i = 0; i < k->s->one_columns; i++) {
+		uint32_t col = k->s->ones[i];
+		if (!has_halves(k, BUF_ACT, col))
+			continue;
+		Loop l = loop_begin(e, k->tid, imm(k->block_rows), k->s->threads);
+		Reg one = reg(e, REG_H);
+		ins(e, "mov.u16 $, 0x3f80", one);
+		ins(e, "st.shared.u16 [$+#], $", mad(e, l.i, h->row, k->memory), h->at_rows + half_column(k, BUF_ACT, col),
+		    one);
+		loop_end(e, &l);
+	}
+	barrier_block(e);
+}
+
+/* What a lane gives to an ldmatrix of four 8 x 8 matrices: rows 0 - 15 of 8 columns, then of the next 8; or 16 columns
+ * of rows 0 - 7, then of rows 8 - 15. */
+Reg lane_place(Kernel *k, uint32_t pitch, bool across)
+{
+	Emit *e = k->e;
+	Reg lane = k->half->lane;
+
+	if (!across)
+		return mad(e, op2(e, REG_R, "and.b32", lane, imm(15)), pitch,
+		           op2(e, REG_R, "shl.b32", op2(e, REG_R, "shr.u32", lane, imm(4)), imm(4)));
+	Reg row = add(e, op2(e, REG_R, "and.b32", lane, imm(7)),
+	              op2(e, REG_R, "shl.b32", op2(e, REG_R, "shr.u32", lane, imm(4)), imm(3)));
+	Reg col = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", lane, imm(8)), imm(1));
+	return mad(e, row, pitch, col);
+}
+
+/* ---- copies ---- */
+
+/* 16 bytes a thread, under way. */
+static void region_stage(Kernel *k, const HalfRegion *r)
+{
+	Emit *e = k->e;
+	uint32_t each = r->row / 8, all = r->rows * each;
+	Reg from = place_at(e, POINTER(k, half), r->from * 2);
+	Loop l = loop_begin(e, k->tid, imm(all), k->s->threads);
+	Reg row = divide(e, l.i, each), part = modulo(e, l.i, each, row);
+
+	ins(e, "cp.async.cg.shared.global [$+#], [$], 16", mad(e, row, r->pitch, mad(e, part, 16, k->memory)), r->at,
+	    place(e, from, l.i, 16));
+	loop_end(e, &l);
+}
+
+void half_weights(Kernel *k)
+{
+	remark(k->e, "rounded weights");
+	for (uint32_t i = 0; i < k->half->regions; i++)
+		region_stage(k, &k->half->region[i]);
+}
+
+/* Rounded inputs of the chunk's rows, under way; deltas of the rows up to the next full 32 are 0. */
+void half_inputs(Kernel *k)
+{
+	Emit *e = k->e;
+	const Half *h = k->half;
+	const DeviceData *d = &k->s->job->data;
+
+	remark(e, "rounded inputs");
+	for (uint32_t i = 0; i < k->s->job->input_columns; i++) {
+		const InputColumns *in = &k->s->input[i];
+		uint32_t each = in->halves / 8;
+		if (!has_halves(k, BUF_ACT, in->col))
+			continue;
+		Loop l = loop_begin(e, k->tid, mul(e, k->my_rows, each), k->s->threads);
+		Reg row = divide(e, l.i, each), part = modulo(e, l.i, each, row), number = reg(e, REG_R);
+		case_load(k, number, add(e, k->row0, row), less(e, row, k->my_rows));
+		Reg from = place(e, place(e, POINTER(k, data.xh), number, d->xh_row * 2), part, 16);
+		ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", mad(e, row, h->row, mad(e, part, 16, k->memory)),
+		    h->at_rows + half_column(k, BUF_ACT, in->col), from, in->half * 2);
+		loop_end(e, &l);
+	}
+}
+
+/* Deltas of rows past the last, up to the next full 32, which the gradient reads. */
+void half_pads(Kernel *k)
+{
+	Emit *e = k->e;
+	const Half *h = k->half;
+	uint32_t first = UINT32_MAX, blocks = 0, all = (uint32_t)ceil_div(k->s->job->cols, COLUMN_BLOCK);
+
+	for (uint32_t i = 0; i < all; i++)
+		if (h->map[BUF_DELTA][i] != NO_BLOCK) { /* they follow each other */
+			first = min_u32(first, h->map[BUF_DELTA][i]);
+			blocks++;
+		}
+	if (!blocks || k->s->test)
+		return;
+	Reg end = op2(e, REG_R, "and.b32", add(e, k->my_rows, imm(31)), imm(~31u));
+	Reg rows = op2(e, REG_R, "sub.u32", end, k->my_rows);
+	Loop l = loop_begin(e, k->tid, mul(e, rows, 2 * blocks), k->s->threads);
+	Reg row = divide(e, l.i, 2 * blocks), part = modulo(e, l.i, 2 * blocks, row);
+	ins(e, "st.shared.v4.u32 [$+#], {0, 0, 0, 0}", mad(e, add(e, k->my_rows, row), h->row, mad(e, part, 16, k->memory)),
+	    h->at_rows + first * COLUMN_BLOCK * 2);
+	loop_end(e, &l);
+}
+
+/* Two floats of a column pair as bf16. */
+Reg half_pair(Emit *e, Reg low, Reg high) { return op2(e, REG_R, "cvt.rn.bf16x2.f32", high, low); }
+
+void half_store(Kernel *k, Reg row, Reg column, uint32_t buf, uint32_t col, Reg value, Reg stores)
+{
+	Emit *e = k->e;
+	Reg half = op1(e, REG_H, "cvt.rn.bf16.f32", value);
+
+	ins(e, "@$ st.shared.u16 [$+#], $", stores, mad(e, row, k->half->row, mad(e, column, 2, k->memory)),
+	    k->half->at_rows + half_column(k, buf, col), half);
+}

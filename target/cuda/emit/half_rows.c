@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/* bf16: steps of the forward and backward pass of a block's rows. In: rounded operands in shared memory. Out: floats and
+ * rounded columns of rows. Must hold: a sum begins with its start and adds its sources in steps of 16, in order.
+ *
+ * Counts of cycles, for 128 rows of 203 sources and 60 units with 16 warps of 2 x 2 tiles: 13 steps, each 16 x 12 of
+ * shared memory (an ldmatrix of four matrices takes 4), 16 / 4 x 4 x 6.4 of tensor cores. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "half_emit.h"
+#include "units.h"
+
+enum { MOST_HIGH = 4, MOST_WIDE = 8, MOST_TILES = 16, UNROLLED = 16 };
+
+/* ---- fragments ---- */
+
+/* Each matrix is 8 x 8: a register of two numbers for every lane. */
+void fragments_load(Kernel *k, Reg *f, uint32_t matrices, bool transposed, Reg at, uint32_t offset)
+{
+	Emit *e = k->e;
+	const char *trans = transposed ? ".trans" : "";
+
+	for (uint32_t i = 0; i < matrices; i++)
+		f[i] = reg(e, REG_R);
+	buf_printf(&e->text, "\tldmatrix.sync.aligned.m8n8.x%u%s.shared.b16 {", matrices, trans);
+	for (uint32_t i = 0; i < matrices; i++)
+		buf_printf(&e->text, "%s%%r%u", i ? ", " : "", f[i].n);
+	buf_printf(&e->text, "}, [%%r%u+%u];\n", at.n, offset);
+}
+
+/* sum = a b + start, or + sum. */
+void multiply_add(Emit *e, const Reg sum[4], const Reg a[4], const Reg b[2], const Reg *start)
+{
+	if (!start)
+		start = sum;
+	ins(e, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {$, $, $, $}, {$, $, $, $}, {$, $}, {$, $, $, $}",
+	    sum[0], sum[1], sum[2], sum[3], a[0], a[1], a[2], a[3], b[0], b[1], start[0], start[1], start[2], start[3]);
+}
+
+/* ---- tasks ---- */
+
+/* Of all warps together: a step of 16 sources. */
+static double step_cycles(const HalfTask *t, uint32_t warps)
+{
+	uint32_t tasks = t->down * t->across, at_once = min_u32(tasks, warps);
+	double shared = at_once * (t->high * 4.0 + t->wide * 2.0), tensor = (at_once + 3) / 4 * t->high * t->wide * 6.4;
+	double most = shared > tensor ? shared : tensor;
+
+	return (double)ceil_div(tasks, warps) * (most > 60 ? most : 60);
+}
+
+/* Columns past the last tile are read only where the next full 16 has them. */
+static HalfTask task_choose(uint32_t rows, uint32_t cols, uint32_t warps)
+{
+	uint32_t down = rows / 16, across = (uint32_t)ceil_div(cols, 8);
+	HalfTask best = { 0 };
+	double least = 0;
+
+	for (uint32_t high = 1; high <= MOST_HIGH; high *= 2)
+		for (uint32_t wide = 1; wide <= MOST_WIDE; wide++) {
+			HalfTask t = { .high = high, .wide = wide, .down = down / high };
+			t.across = (uint32_t)ceil_div(across, wide);
+			if (down % high || high * wide > MOST_TILES || t.across * wide > round_up(across, 2))
+				continue;
+			double cost = step_cycles(&t, warps);
+			if (!least || cost < least) {
+				least = cost;
+				best = t;
+			}
+		}
+	return best;
+}
+
+/* ---- sums ---- */
+
+typedef struct Sums {
+	Reg sum[MOST_TILES][4]; /* [high][wide] */
+	Reg row, col;           /* of the lane's first sum: row of the chunk, column of the product */
+} Sums;
+
+static Reg rows_base(Kernel *k) { return add(k->e, k->memory, imm(k->at_rows)); }
+
+/* Two adjacent floats, of row `tile` * 16 + half * 8 of the task. */
+static void pair_load(Emit *e, Reg v[2], Reg at, uint32_t offset)
+{
+	v[0] = reg(e, REG_F);
+	v[1] = reg(e, REG_F);
+	ins(e, "ld.shared.v2.f32 {$, $}, [$+#]", v[0], v[1], at, offset);
+}
+
+static void sums_begin(Kernel *k, const DeviceStep *s, const HalfTask *t, Reg floats, Sums *x)
+{
+	Emit *e = k->e;
+	const float *zero = k->s->job->zero;
+
+	for (uint32_t j = 0; j < t->wide; j++) {
+		Reg start[2];
+		if (s->start && s->start != zero)
+			pair_load(e, start, mad(e, x->col, 4, k->memory), weight_at(k, s->start) + 32 * j);
+		for (uint32_t h = 0; h < t->high; h++)
+			for (uint32_t r = 0; r < 2; r++) {
+				Reg *to = x->sum[h * t->wide + j] + 2 * r;
+				if (!s->start) {
+					pair_load(e, to, floats, (16 * h + 8 * r) * k->row + column_at(k, s->c, s->c_col) + 32 * j);
+					continue;
+				}
+				for (uint32_t i = 0; i < 2; i++)
+					to[i] = op1(e, REG_F, "mov.f32", s->start == zero ? imm_f(0) : start[i]);
+			}
+	}
+}
+
+/* A step after step i has these rounded columns as an operand before another writes them. */
+static bool operand_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint32_t count)
+{
+	for (uint32_t n = i + 1; n < k->s->list->steps; n++) {
+		const DeviceStep *s = &k->s->step[n];
+		Access a[8];
+		uint32_t all = step_access(k, s, a);
+		for (uint32_t x = 0; x < all; x++) {
+			bool meets = a[x].buf == buf && a[x].col < col + count && col < a[x].col + a[x].count;
+			bool operand = s->kind == STEP_GRADIENT || (s->kind == STEP_PRODUCT && !x);
+			if (meets && operand && !a[x].writes)
+				return true;
+			if (meets && a[x].writes && s->kind != STEP_ONE && a[x].col <= col && a[x].col + a[x].count >= col + count)
+				return false;
+		}
+	}
+	return false;
+}
+
+/* Two adjacent columns of a row, as floats and rounded, where they are needed. */
+typedef struct Stores {
+	bool floats, halves, whole; /* whole: columns come in pairs */
+	uint32_t float_at, half_at; /* bytes in a row */
+	Reg float_row, half_row;    /* addresses of the lane's first sum */
+	uint32_t cols;
+	bool checked; /* the last tiles have columns past the last */
+} Stores;
+
+static Stores stores_of(Kernel *k, uint32_t number, uint32_t buf, const Sums *x, Reg floats)
+{
+	const DeviceStep *s = &k->s->step[number];
+	Stores t = { .floats = has_floats(k, buf, s->c_col), .whole = s->cols % 2 == 0, .cols = s->cols };
+
+	t.halves = has_halves(k, buf, s->c_col) && operand_later(k, number, buf, s->c_col, s->cols);
+	t.float_row = floats;
+	t.float_at = t.floats ? column_at(k, buf, s->c_col) : 0;
+	t.half_at = t.halves ? half_column(k, buf, s->c_col) : 0;
+	t.half_row = add(k->e, mad(k->e, x->row, k->half->row, mad(k->e, x->col, 2, k->memory)), imm(k->half->at_rows));
+	t.checked = true;
+	return t;
+}
+
+/* Columns 8 j of the task, row 8 r; real: the row is one. */
+static void pair_store(Kernel *k, const Stores *t, uint32_t j, uint32_t r, Reg col, Reg real, const Reg v[2])
+{
+	Emit *e = k->e;
+	uint32_t to = t->float_at + 8 * r * k->row + 32 * j, half_to = t->half_at + 8 * r * k->half->row + 16 * j;
+	Reg has = op2(e, REG_P, "and.pred", real, less(e, add(e, col, imm(8 * j)), imm(t->cols)));
+
+	if (t->whole) {
+		if (t->floats)
+			ins(e, "@$ st.shared.v2.f32 [$+#], {$, $}", has, t->float_row, to, v[0], v[1]);
+		if (t->halves)
+			ins(e, "@$ st.shared.u32 [$+#], $", has, t->half_row, half_to, half_pair(e, v[0], v[1]));
+		return;
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		if (i)
+			has = op2(e, REG_P, "and.pred", real, less(e, add(e, col, imm(8 * j + 1)), imm(t->cols)));
+		if (t->floats)
+			ins(e, "@$ st.shared.f32 [$+#], $", has, t->float_row, to + 4 * i, v[i]);
+		if (t->halves)
+			ins(e, "@$ st.shared.u16 [$+#], $", has, t->half_row, half_to + 2 * i,
+			    op1(e, REG_H, "cvt.rn.bf16.f32", v[i]));
+	}
+}
+
+static void pair_deltas(Kernel *k, const DeviceStep *s, Reg at, uint32_t offset, Reg v[2])
+{
+	Emit *e = k->e;
+	Reg out[2], net[2];
+
+	pair_load(e, out, at, offset + column_at(k, BUF_ACT, s->c_col));
+	if (s->keeps_net)
+		pair_load(e, net, at, offset + column_at(k, BUF_NET, s->c_col));
+	for (uint32_t i = 0; i < 2; i++) {
+		Reg slope = unit_slope(e, s->fn, s->keeps_net ? net[i] : out[i], out[i]);
+		slope = op2(e, REG_F, "add.rn.ftz.f32", slope, imm_f(s->offset));
+		v[i] = op2(e, REG_F, "mul.rn.ftz.f32", v[i], slope);
+	}
+}
+
+static void sums_end(Kernel *k, uint32_t number, const HalfTask *t, Reg floats, Sums *x)
+{
+	Emit *e = k->e;
+	const DeviceStep *s = &k->s->step[number];
+	Stores own = stores_of(k, number, s->c, x, floats);
+	Stores to = s->after == AFTER_UNITS ? stores_of(k, number, BUF_ACT, x, floats) : own;
+
+	for (uint32_t h = 0; h < t->high; h++)
+		for (uint32_t r = 0; r < 2; r++) {
+			uint32_t down = 2 * h + r;
+			Reg real = less(e, add(e, x->row, imm(8 * down)), k->my_rows);
+			for (uint32_t j = 0; j < t->wide; j++) {
+				Reg *v = x->sum[h * t->wide + j] + 2 * r;
+				if (s->after == AFTER_UNITS) {
+					if (s->c != BUF_ACT)
+						pair_store(k, &own, j, down, x->col, real, v);
+					for (uint32_t i = 0; i < 2; i++)
+						v[i] = unit_value(e, s->fn, v[i]);
+				} else if (s->after == AFTER_DELTAS) {
+					pair_deltas(k, s, floats, 8 * down * k->row + 32 * j, v);
+				}
+				pair_store(k, &to, j, down, x->col, real, v);
+			}
+		}
+}
+
+/* ---- products ---- */
+
+/* 16 sources: fragments of rows, then of weights by pairs of tiles. */
+static void product_step(Kernel *k, const DeviceStep *s, const HalfTask *t, Reg a, Reg b, uint32_t pitch, uint32_t step,
+                         Sums *x)
+{
+	Reg fa[MOST_HIGH][4], fb[4];
+	uint32_t b_at = s->by_depth ? 16 * step * pitch : 32 * step;
+
+	for (uint32_t h = 0; h < t->high; h++)
+		fragments_load(k, fa[h], 4, false, a, 16 * h * k->half->row + 32 * step);
+	for (uint32_t j = 0; j < t->wide; j += 2) {
+		uint32_t some = min_u32(2, t->wide - j);
+		fragments_load(k, fb, 2 * some, s->by_depth, b, b_at + (s->by_depth ? 16 * j : 8 * j * pitch));
+		for (uint32_t h = 0; h < t->high; h++)
+			for (uint32_t n = 0; n < some; n++)
+				multiply_add(k->e, x->sum[h * t->wide + j + n], fa[h], fb + 2 * n, NULL);
+	}
+}
+
+static void product_task(Kernel *k, uint32_t number, const HalfTask *t, Reg task)
+{
+	Emit *e = k->e;
+	const DeviceStep *s = &k->s->step[number];
+	const Half *h = k->half;
+	Reg down = divide(e, task, t->across), across = modulo(e, task, t->across, down);
+	Reg row = mul(e, down, 16 * t->high), col = mul(e, across, 8 * t->wide), a = reg(e, REG_R), b = reg(e, REG_R);
+	Sums x = { .row = add(e, row, h->row_of_lane), .col = add(e, col, h->col_of_lane) };
+	Reg floats = mad(e, x.row, k->row, mad(e, x.col, 4, rows_base(k)));
+	const HalfRegion *w = half_region(k, s);
+	uint32_t steps = w && s->b != k->s->job->zero ? (uint32_t)ceil_div(s->depth, 16) : 0, done = 0;
+
+	uint32_t past = if_begin(e, less(e, row, k->my_rows));
+	sums_begin(k, s, t, floats, &x);
+	if (steps) {
+		ins(e, "add.u32 $, $, $", a, mad(e, row, h->row, k->memory), h->place[0]);
+		ins(e, "add.u32 $, $, #", a, a, h->at_rows + half_column(k, s->a, s->a_col));
+		Reg first = s->by_depth ? mul(e, col, 2) : mul(e, col, w->pitch);
+		ins(e, "add.u32 $, $, $", b, add(e, first, k->memory), lane_place(k, w->pitch, !s->by_depth));
+		ins(e, "add.u32 $, $, #", b, b, w->at);
+	}
+	if (steps > UNROLLED) {
+		enum { TURN = 4 };
+		Loop l = loop_count(e, steps / TURN);
+		for (; done < TURN; done++)
+			product_step(k, s, t, a, b, w->pitch, done, &x);
+		ins(e, "add.u32 $, $, #", a, a, 32 * TURN);
+		ins(e, "add.u32 $, $, #", b, b, s->by_depth ? 16 * TURN * w->pitch : 32 * TURN);
+		loop_end(e, &l);
+		steps %= TURN;
+		done = 0;
+	}
+	for (; done < steps; done++)
+		product_step(k, s, t, a, b, w->pitch, done, &x);
+	sums_end(k, number, t, floats, &x);
+	if_end(e, past);
+}
+
+static void product_emit(Kernel *k, uint32_t number)
+{
+	Emit *e = k->e;
+	const DeviceStep *s = &k->s->step[number];
+	uint32_t warps = k->s->threads / 32;
+	HalfTask t = task_choose(k->block_rows, s->cols, warps);
+	uint32_t tasks = t.down * t.across;
+
+	remark(e, "product %u x %u, bf16: a warp has %u x 16 rows by %u x 8", s->depth, s->cols, t.high, t.wide);
+	for (uint32_t first = 0; first < tasks; first += warps) {
+		Reg task = add(e, k->half->warp, imm(first));
+		uint32_t end = 0;
+		if (first + warps > tasks)
+			end = if_begin(e, less(e, task, imm(tasks)));
+		product_task(k, number, &t, task);
+		if (first + warps > tasks)
+			if_end(e, end);
+	}
+}
+
+/* ---- other steps ---- */
+
+/* Columns that a step other than a product has written, rounded. */
+static void columns_round(Kernel *k, uint32_t number)
+{
+	Emit *e = k->e;
+	const DeviceStep *s = &k->s->step[number];
+	const Half *h = k->half;
+	Access a[8];
+	uint32_t n = step_access(k, s, a);
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!a[i].writes || !has_halves(k, a[i].buf, a[i].col) ||
+		    !operand_later(k, number, a[i].buf, a[i].col, a[i].count))
+			continue;
+		Loop l = loop_begin(e, k->tid, mul(e, k->my_rows, a[i].count), k->s->threads);
+		Reg row = divide(e, l.i, a[i].count), col = modulo(e, l.i, a[i].count, row);
+		Reg v = load(e, REG_F, "ld.shared.f32", mad(e, row, k->row, mad(e, col, 4, k->memory)),
+		             k->at_rows + column_at(k, a[i].buf, a[i].col));
+		ins(e, "st.shared.u16 [$+#], $", mad(e, row, h->row, mad(e, col, 2, k->memory)),
+		    h->at_rows + half_column(k, a[i].buf, a[i].col), op1(e, REG_H, "cvt.rn.bf16.f32", v));
+		loop_end(e, &l);
+		barrier_block(e);
+	}
+}
+
+/* Errors round what they write at once; verdicts come last. */
+void half_steps(Kernel *k, uint32_t first, uint32_t end)
+{
+	for (uint32_t i = first; i < end; i++) {
+		const DeviceStep *d = &k->s->step[i];
+		switch (d->kind) {
+		case STEP_LOAD:
+		case STEP_MARK:
+		case STEP_ONE:
+		case STEP_SCORES:
+		case STEP_CODES: continue;
+		case STEP_PRODUCT: product_emit(k, i); break;
+		default: row_step(k, d); break;
+		}
+		barrier_block(k->e);
+		if (d->kind != STEP_PRODUCT && d->kind != STEP_ERRORS)
+			columns_round(k, i);
+		spent(k, SPENT_KINDS + 1 + min_u32(i, 25));
+	}
+}
