@@ -4,8 +4,8 @@
  *
  * Operands of products and gradients are rows of bf16 numbers, beside the floats that other steps read. A row is an odd
  * number of 16 bytes long, so that the eight rows of an ldmatrix lie in different banks. Must hold: columns past the
- * last of an operand are 0 or finite numbers of other units, and what they are multiplied with is 0; deltas of rows past
- * the last are 0. */
+ * last of an operand are 0 or finite numbers of other units, and what they are multiplied with is 0; deltas of rows
+ * past the last are 0. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* bf16: an update. In: the plan. Out: its text, between the barriers of train.c.
  *
- * A block of a team has slices of its leaf: rows forward and backward, then the gradient of these rows alone, which goes
- * to global memory. So teams have no barrier: sums of slices meet in the update. Where one block has all slices of the
- * one leaf, its sums stay in registers and become the update. */
+ * A block of a team has slices of its leaf: rows forward and backward, then the gradient of these rows alone, which
+ * goes to global memory. So teams have no barrier: sums of slices meet in the update. Where one block has all slices of
+ * the one leaf, its sums stay in registers and become the update. */
 #include "half_emit.h"
 
 /* Rows and cases of a leaf. Returns its address. */
