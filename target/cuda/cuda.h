@@ -58,6 +58,10 @@ typedef struct GpuKernel {
 } GpuKernel;
 void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k);
 void gpu_launch(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks); /* job: of the host */
+void gpu_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks);  /* the same, without waiting, */
+void gpu_wait(Gpu *m);                                                         /* which this does */
+void gpu_copy_begin(Gpu *m, void *to, const void *from, uint64_t bytes); /* to the device, beside what it computes */
+void gpu_copies_wait(Gpu *m);
 void *gpu_host_memory(DeviceMemory *owner,
                       uint64_t bytes); /* of the host, which copies are fast to; freed with owner */
 
@@ -68,7 +72,10 @@ void driver_upload(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_load(const Driver *d, const char *text, GpuKernel *k);
 void driver_unload(const Driver *d, GpuKernel *k);
-void driver_launch(const Driver *d, const GpuKernel *k, const void *job, uint32_t blocks);
+void driver_start(const Driver *d, const GpuKernel *k, const void *job, uint32_t blocks);
+void driver_wait(const Driver *d);
+void driver_copy_begin(Driver *d, void *to, const void *from, uint64_t bytes);
+void driver_copies_wait(const Driver *d);
 void *driver_host_memory(const Driver *d, Arena *owner, uint64_t bytes); /* NULL: there is none */
 
 /* ---- failure.c ---- */
@@ -84,6 +91,20 @@ void fault_call(Gpu *m, const char *word, const char *what); /* word: copy, job 
 
 /* ---- lower.c: steps of the device, for the data at hand ------------------------------------------- */
 
+/* What kernels read of cases: DeviceData has the same. NULL: they have none. */
+typedef struct CaseArrays {
+	uint64_t cases; /* that they are for */
+	float *x, *value, *y, *weight;
+	uint64_t *from;
+	uint32_t *index;
+	uint16_t *short_list, *xh;
+	CodeOwn *own;
+} CaseArrays;
+typedef struct DataSlot {
+	CaseArrays host, device;
+} DataSlot;
+enum { SLOTS = 2 };
+
 /* All that was derived from some data. */
 typedef struct DeviceBound {
 	const Data *of; /* NULL: nothing is bound here */
@@ -93,10 +114,15 @@ typedef struct DeviceBound {
 	TickPlan ticks;
 	const float *no_targets; /* of the device */
 	float middle;
-	bool right_here, has_masks;
-	uint64_t examples, longest;               /* longest: cases of an example */
-	uint32_t list_longest;                    /* numbers of an index list, at most */
-	uint32_t code_longest;                    /* elements of sums of code words, at most, */
+	bool right_here, has_masks, has_values, has_short, has_weight; /* masks: of index lists, which */
+	uint64_t list_numbers;                                         /* have so many numbers */
+	CodeOwn *own;                                                  /* NULL, or [cases] on the host */
+	bool streamed;                                                 /* it is larger than the memory: */
+	DataSlot slot[SLOTS];                                          /* for so many */
+	uint64_t slot_cases, bytes;                                    /* cases; bytes: of the device, for cases */
+	uint64_t examples, longest;                                    /* longest: cases of an example */
+	uint32_t list_longest;                                         /* numbers of an index list, at most */
+	uint32_t code_longest;                                         /* elements of sums of code words, at most, */
 	float code_twice;                         /* which are all taken this many times; 0: they differ */
 	const DeviceStep *learn_step, *test_step; /* of the lists, on the host */
 	struct Generated *generated;              /* kernels */
@@ -110,9 +136,10 @@ typedef struct Schedule {
 	DeviceChunk *chunk;
 	DeviceSlice *slice;
 	uint32_t *cases, *step_at, *step_row;
-	RowNumber *number;                                                                  /* as cases, with noise */
-	uint64_t updates, leaves, chunks, slices, case_count, step_ats, step_rows, numbers; /* used, */
-	uint64_t update_cap, leaf_cap, chunk_cap, slice_cap, case_cap, step_at_cap, step_row_cap, number_cap;
+	RowNumber *number; /* as cases, with noise */
+	uint64_t *stream;  /* cases of the slot, in order */
+	uint64_t updates, leaves, chunks, slices, case_count, step_ats, step_rows, numbers, streams; /* used, */
+	uint64_t update_cap, leaf_cap, chunk_cap, slice_cap, case_cap, step_at_cap, step_row_cap, number_cap, stream_cap;
 	uint8_t *bytes; /* all of it, as it goes to the device */
 	uint64_t byte_cap;
 	void *device;
@@ -149,10 +176,11 @@ typedef struct Cuda {
 	Job job;              /* what does not change from job to job */
 	uint32_t row_teams;   /* teams that there are rows for */
 	DeviceBound bound[DEVICE_BOUNDS], *now;
-	Schedule schedule;
-	Arena temp;            /* of a call */
-	void *device_tally;    /* tallies of leaves */
-	float *out, *host_out; /* outputs of a test */
+	Schedule schedules[SLOTS], *schedule; /* schedule: of the last job */
+	Arena temp;                           /* of a call */
+	Arena temp_sums;                      /* sums of leaves on the host, of a call */
+	void *device_tally;                   /* tallies of leaves */
+	float *out, *host_out;                /* outputs of a test */
 	uint64_t out_cap, host_out_cap;
 	bool noise;                    /* of the job at hand */
 	bool device_newer, host_newer; /* weights and state were changed there since they were last copied */
@@ -176,6 +204,8 @@ uint16_t half_of(float x);         /* to nearest, of two to the even one, as the
 /* ---- data.c ---- */
 
 void data_put(Cuda *c, DeviceBound *b);
+/* These cases go to a slot of streamed data, in the background: gpu_copies_wait. d gets its addresses. */
+void slot_fill(Cuda *c, uint32_t slot, const uint64_t *number, uint64_t count, DeviceData *d);
 
 /* ---- weights.c ---- */
 
@@ -225,11 +255,49 @@ typedef struct Solo {
 	JobResult *result;     /* [networks] */
 	Tally *tally;          /* [networks][SOLO_EPOCHS] */
 } Solo;
+/* What goes to the device in one piece: results, barriers, the arrays of the schedule. */
+enum {
+	PART_RESULT,
+	PART_TALLY,
+	PART_BARRIER,
+	PART_UPDATE,
+	PART_LEAF,
+	PART_CHUNK,
+	PART_SLICE,
+	PART_CASES,
+	PART_NUMBER,
+	PART_STEP_AT,
+	PART_STEP_ROW,
+	PART_PARAM,
+	PARTS
+};
+typedef struct CallPart {
+	const void *from; /* NULL: zeros */
+	uint64_t bytes, at;
+} CallPart;
+
+/* A job that was prepared. */
+typedef struct JobRun {
+	Work work;
+	Schedule *schedule;
+	uint64_t updates;
+	Job job;
+	const GpuKernel *kernel;
+	CallPart part[PARTS];
+} JobRun;
+bool job_prepare(Cuda *c, const Work *w, JobRun *r);    /* false: there is no kernel for it */
+void job_start(Cuda *c, JobRun *r, const Tally *tally); /* tally: NULL, or what w->tally is by now */
+uint64_t job_finish(Cuda *c, JobRun *r);                /* returns updates done */
 #define NO_KERNEL UINT64_MAX
 uint64_t work_run(Cuda *c, const Work *w); /* returns updates done; NO_KERNEL: solo, and there is no kernel for it */
 void device_rows_take(Cuda *c);
 void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks, uint32_t *teams,
                   uint32_t *team_blocks);
+
+/* ---- stream.c: work on data that is larger than the memory ---- */
+
+uint64_t stream_run(Cuda *c, const Work *w);
+bool stream_fits(const Cuda *c, uint64_t batch); /* can updates be jobs? */
 
 /* ---- target.c, ranks.c ---- */
 

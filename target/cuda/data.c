@@ -1,60 +1,307 @@
 /* SPDX-License-Identifier: MIT */
-/* Data on the device. In: the data that target cpu has bound. Out: the same in memory of the device. */
+/* Data on the device. In: the data that target cpu has bound. Out: the same in memory of the device; or, where it is
+ * larger than that, two slots for some cases at a time: one is filled while the device computes with the other. Must
+ * hold: what a kernel reads of a case does not depend on where the case lies. */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cuda.h"
 #include "pass.h"
 
-static void put_targets(Cuda *c, DeviceBound *b, const Data *d)
-{
-	float *y = arena_alloc_raw(&c->cx->scratch, d->cases * d->targets + 1, sizeof *y);
+enum { STAGED_BYTES = 1 << 24, SLOT_SHARE = 16, MOST_SLOT = 1 << 30 }; /* SLOT_SHARE: of the memory */
 
-	for (uint64_t i = 0; i < d->cases; i++)
-		data_y(d, i, y + i * d->targets);
-	b->data.y = device_put(&b->memory, y, d->cases * d->targets * sizeof *y);
+/* ---- arrays of cases ---- */
+
+static uint64_t case_bytes(const DeviceBound *b)
+{
+	const DeviceData *d = &b->data;
+	uint64_t bytes = d->targets * sizeof(float) + (b->has_weight ? sizeof(float) : 0) + (b->own ? sizeof(CodeOwn) : 0);
+
+	if (!b->has_masks)
+		return bytes + d->x_row * sizeof(float) + d->xh_row * sizeof(uint16_t);
+	bytes += sizeof(uint64_t) + (b->has_short ? d->short_row * sizeof(uint16_t) : 0);
+	return bytes + b->list_longest * (sizeof(uint32_t) + (b->has_values ? sizeof(float) : 0));
 }
 
-static void put_inputs(Cuda *c, DeviceBound *b, const Data *d)
+/* Numbers of index lists that so many cases have at most. */
+static uint64_t most_numbers(const DeviceBound *b, uint64_t cases)
 {
-	size_t row = b->data.x_row = (uint32_t)round_up(d->inputs + 1, 4); /* 1 follows the inputs */
-	float *x = arena_alloc(&c->cx->scratch, d->cases * row + 4, sizeof *x);
+	return min_u64(cases * b->list_longest, b->list_numbers);
+}
 
-	for (uint64_t i = 0; i < d->cases; i++) {
-		data_x(d, i, x + i * row);
-		x[i * row + d->inputs] = 1;
+static CaseArrays host_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t cases)
+{
+	const DeviceData *d = &b->data;
+	uint64_t numbers = most_numbers(b, cases);
+	CaseArrays a = { .cases = cases };
+
+	if (d->x_row)
+		a.x = gpu_host_memory(m, cases * d->x_row * sizeof *a.x);
+	if (d->xh_row)
+		a.xh = gpu_host_memory(m, cases * d->xh_row * sizeof *a.xh);
+	if (b->has_masks) {
+		a.from = gpu_host_memory(m, (cases + 1) * sizeof *a.from);
+		a.index = gpu_host_memory(m, numbers * sizeof *a.index);
 	}
-	b->data.x = device_put(&b->memory, x, d->cases * row * sizeof *x);
+	if (b->has_values)
+		a.value = gpu_host_memory(m, numbers * sizeof *a.value);
+	if (b->has_short)
+		a.short_list = gpu_host_memory(m, cases * d->short_row * sizeof *a.short_list);
+	if (d->targets)
+		a.y = gpu_host_memory(m, cases * d->targets * sizeof *a.y);
+	if (b->has_weight)
+		a.weight = gpu_host_memory(m, cases * sizeof *a.weight);
+	if (b->own)
+		a.own = gpu_host_memory(m, cases * sizeof *a.own);
+	return a;
 }
 
-/* Inputs as bf16, in the order of their columns, with a 1 behind those of a part that wants one. */
-static void put_halves(Cuda *c, DeviceBound *b, const Data *d)
+static CaseArrays device_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t cases)
 {
-	const Layout *l = c->cpu->layout;
-	size_t row = 0, at;
+	const DeviceData *d = &b->data;
+	uint64_t numbers = most_numbers(b, cases);
+	CaseArrays a = { .cases = cases };
 
-	for (uint32_t k = 0; k < l->parts; k++)
-		if (l->part[k].role == ROLE_INPUT && l->part[k].group >= 0)
-			row += round_up(l->part[k].count + l->part[k].one, LANES);
-	b->data.xh_row = (uint32_t)row;
-	uint16_t *x = arena_alloc(&c->cx->scratch, d->cases * row + LANES, sizeof *x);
-	float *value = NEW(&c->cx->scratch, d->inputs + 1, float);
-	for (uint64_t i = 0; i < d->cases; i++) {
-		data_x(d, i, value);
-		at = i * row;
-		for (uint32_t k = 0; k < l->parts; k++) {
-			const Part *t = &l->part[k];
-			if (t->role != ROLE_INPUT || t->group < 0)
-				continue;
-			for (uint32_t n = 0; n < t->count; n++)
-				x[at + n] = half_of(value[t->input + n]);
-			if (t->one)
-				x[at + t->count] = half_of(1);
-			at += round_up(t->count + t->one, LANES);
+	if (d->x_row)
+		a.x = device_alloc(m, cases * d->x_row * sizeof *a.x);
+	if (d->xh_row)
+		a.xh = device_alloc(m, cases * d->xh_row * sizeof *a.xh);
+	if (b->has_masks) {
+		a.from = device_alloc(m, (cases + 1) * sizeof *a.from);
+		a.index = device_alloc(m, numbers * sizeof *a.index);
+	}
+	if (b->has_values)
+		a.value = device_alloc(m, numbers * sizeof *a.value);
+	if (b->has_short)
+		a.short_list = device_alloc(m, cases * d->short_row * sizeof *a.short_list);
+	if (d->targets)
+		a.y = device_alloc(m, cases * d->targets * sizeof *a.y);
+	if (b->has_weight)
+		a.weight = device_alloc(m, cases * sizeof *a.weight);
+	if (b->own)
+		a.own = device_alloc(m, cases * sizeof *a.own);
+	return a;
+}
+
+static void use_arrays(DeviceData *d, const CaseArrays *a)
+{
+	d->x = a->x;
+	d->xh = a->xh;
+	d->from = a->from;
+	d->index = a->index;
+	d->value = a->value;
+	d->short_list = a->short_list;
+	d->y = a->y;
+	d->weight = a->weight;
+	d->own = a->own;
+}
+
+/* ---- filling ---- */
+
+/* Cases number[0] ... or first ... to the host's arrays. */
+typedef struct Filling {
+	const DeviceBound *b;
+	const Layout *l;
+	const Data *d;
+	const CaseArrays *to;
+	const uint64_t *number; /* NULL: first, first + 1, ... */
+	uint64_t first, count;
+	uint64_t numbers; /* of index lists before these cases */
+	uint32_t threads;
+	float *row; /* [threads][inputs] */
+} Filling;
+
+static uint64_t filled_case(const Filling *f, uint64_t i) { return f->number ? f->number[i] : f->first + i; }
+
+/* The index list of a case that target cpu has made of dense inputs is made here again. */
+static uint32_t list_length(const Filling *f, uint64_t i, float *row)
+{
+	uint32_t n = 0;
+
+	if (f->d->x_indptr)
+		return (uint32_t)(f->d->x_indptr[i + 1] - f->d->x_indptr[i]);
+	data_x(f->d, i, row);
+	for (uint32_t k = 0; k < f->d->inputs; k++)
+		n += row[k] != 0;
+	return n;
+}
+
+static void fill_list(const Filling *f, uint64_t i, uint64_t number, float *row)
+{
+	const CaseArrays *a = f->to;
+	uint64_t at = a->from[i] - f->numbers, n = a->from[i + 1] - a->from[i], short_row = f->b->data.short_row;
+
+	if (f->d->x_indptr) {
+		memcpy(a->index + at, f->d->x_indices + f->d->x_indptr[number], n * sizeof *a->index);
+		if (a->value)
+			memcpy(a->value + at, f->d->x_values + f->d->x_indptr[number], n * sizeof *a->value);
+	} else {
+		data_x(f->d, number, row);
+		for (uint32_t k = 0, m = 0; k < f->d->inputs; k++)
+			if (row[k] != 0) {
+				a->index[at + m] = k;
+				a->value[at + m++] = row[k];
+			}
+	}
+	if (!a->short_list)
+		return;
+	memset(a->short_list + i * short_row, 0xff, short_row * sizeof *a->short_list);
+	for (uint64_t k = 0; k < n; k++)
+		a->short_list[i * short_row + k] = (uint16_t)a->index[at + k];
+}
+
+/* Columns of inputs as bf16, with a 1 behind those of a part that wants one, filled up to full vectors. */
+static uint32_t half_columns(const Part *t)
+{
+	return t->role == ROLE_INPUT && t->group >= 0 ? (uint32_t)round_up(t->count + t->one, LANES) : 0;
+}
+
+static void fill_halves(const Filling *f, uint64_t i, uint64_t number, float *row)
+{
+	uint16_t *x = f->to->xh + i * f->b->data.xh_row;
+
+	data_x(f->d, number, row);
+	memset(x, 0, f->b->data.xh_row * sizeof *x);
+	for (const Part *t = f->l->part; t < f->l->part + f->l->parts; x += half_columns(t), t++) {
+		for (uint32_t n = 0; half_columns(t) && n < t->count; n++)
+			x[n] = half_of(row[t->input + n]);
+		if (half_columns(t) && t->one)
+			x[t->count] = half_of(1);
+	}
+}
+
+static void fill_share(void *arg, uint32_t thread)
+{
+	const Filling *f = arg;
+	const CaseArrays *a = f->to;
+	const DeviceData *d = &f->b->data;
+	float *row = f->row + (uint64_t)thread * d->inputs;
+
+	for (uint64_t i = f->count * thread / f->threads; i < f->count * (thread + 1) / f->threads; i++) {
+		uint64_t number = filled_case(f, i);
+		if (a->x) { /* 1 follows the inputs */
+			memset(a->x + i * d->x_row + d->inputs, 0, (d->x_row - d->inputs) * sizeof *a->x);
+			data_x(f->d, number, a->x + i * d->x_row);
+			a->x[i * d->x_row + d->inputs] = 1;
 		}
+		if (a->xh)
+			fill_halves(f, i, number, row);
+		if (a->from)
+			fill_list(f, i, number, row);
+		if (a->y)
+			data_y(f->d, number, a->y + i * d->targets);
+		if (a->weight)
+			a->weight[i] = f->d->weight[number];
+		if (a->own)
+			a->own[i] = f->b->own[number];
 	}
-	b->data.xh = device_put(&b->memory, x, d->cases * row * sizeof *x);
 }
+
+static void fill(Cuda *c, Filling *f)
+{
+	Pool *pool = c->cpu->pool;
+
+	f->l = c->cpu->layout;
+	f->threads = pool && f->count >= 256 ? pool_threads(pool) : 1;
+	f->row = NEW(&c->temp, (uint64_t)f->threads * f->d->inputs + 1, float);
+	if (f->to->from)
+		f->to->from[0] = f->numbers;
+	for (uint64_t i = 0; f->to->from && i < f->count; i++)
+		f->to->from[i + 1] = f->to->from[i] + list_length(f, filled_case(f, i), f->row);
+	if (f->threads > 1)
+		pool_run(pool, fill_share, f);
+	else
+		fill_share(f, 0);
+}
+
+typedef void CopyFn(Gpu *m, void *to, const void *from, uint64_t bytes);
+
+/* The host's arrays to cases from `first` on of the device's. */
+static void arrays_copy(Cuda *c, const Filling *f, const CaseArrays *to, uint64_t first, CopyFn *copy)
+{
+	const CaseArrays *a = f->to;
+	const DeviceData *d = &f->b->data;
+	uint64_t n = f->count, numbers = a->from ? a->from[n] - f->numbers : 0;
+
+	if (a->x)
+		copy(c->gpu, to->x + first * d->x_row, a->x, n * d->x_row * sizeof *a->x);
+	if (a->xh)
+		copy(c->gpu, to->xh + first * d->xh_row, a->xh, n * d->xh_row * sizeof *a->xh);
+	if (a->from) {
+		copy(c->gpu, to->from + first, a->from, (n + 1) * sizeof *a->from);
+		copy(c->gpu, to->index + f->numbers, a->index, numbers * sizeof *a->index);
+	}
+	if (a->value)
+		copy(c->gpu, to->value + f->numbers, a->value, numbers * sizeof *a->value);
+	if (a->short_list)
+		copy(c->gpu, to->short_list + first * d->short_row, a->short_list, n * d->short_row * sizeof *a->short_list);
+	if (a->y)
+		copy(c->gpu, to->y + first * d->targets, a->y, n * d->targets * sizeof *a->y);
+	if (a->weight)
+		copy(c->gpu, to->weight + first, a->weight, n * sizeof *a->weight);
+	if (a->own)
+		copy(c->gpu, to->own + first, a->own, n * sizeof *a->own);
+}
+
+/* All cases, some at a time. */
+static void put_all(Cuda *c, DeviceBound *b, const Data *d)
+{
+	DeviceMemory staged = { .gpu = c->gpu, .arena = { .cx = c->cx } };
+	uint64_t some = min_u64(max_u64(1, STAGED_BYTES / case_bytes(b)), max_u64(1, d->cases)), numbers = 0;
+	CaseArrays host = host_arrays(&staged, b, some), to = device_arrays(&b->memory, b, d->cases);
+
+	for (uint64_t first = 0; first < d->cases; first += some) {
+		Filling f = {
+			.b = b, .d = d, .to = &host, .first = first, .count = min_u64(some, d->cases - first), .numbers = numbers
+		};
+		fill(c, &f);
+		arrays_copy(c, &f, &to, first, gpu_upload);
+		numbers = host.from ? host.from[f.count] : 0;
+	}
+	arena_free(&c->temp);
+	device_free(&staged);
+	use_arrays(&b->data, &to);
+}
+
+/* ---- slots ---- */
+
+/* MICROPROP_CUDA_SLOT=CASES, for tests: all data is streamed, through slots of so many cases. */
+static uint64_t slot_wanted(void)
+{
+	const char *text = getenv("MICROPROP_CUDA_SLOT");
+
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
+static void slots_take(Cuda *c, DeviceBound *b)
+{
+	uint64_t bytes = min_u64(c->gpu->memory / SLOT_SHARE, MOST_SLOT);
+
+	b->slot_cases = slot_wanted() ? slot_wanted() : min_u64(bytes / case_bytes(b), ROW_CASE);
+	for (int i = 0; b->slot_cases && i < SLOTS; i++) {
+		b->slot[i].host = host_arrays(&b->memory, b, b->slot_cases);
+		b->slot[i].device = device_arrays(&b->memory, b, b->slot_cases);
+	}
+	if (!b->slot_cases)
+		fail(c->cx, MP_BAD_INPUT, "use --target cpu", "%s has too little memory for a case of %s", c->gpu->name,
+		     b->of ? b->of->name : "the data");
+	use_arrays(&b->data, &b->slot[0].device); /* which arrays there are is part of kernels */
+}
+
+void slot_fill(Cuda *c, uint32_t slot, const uint64_t *number, uint64_t count, DeviceData *d)
+{
+	const DeviceBound *b = c->now;
+	const DataSlot *s = &b->slot[slot];
+	Filling f = { .b = b, .d = b->of, .to = &s->host, .number = number, .count = count };
+
+	assert(count <= b->slot_cases);
+	fill(c, &f);
+	arrays_copy(c, &f, &s->device, 0, gpu_copy_begin);
+	use_arrays(d, &s->device);
+}
+
+/* ---- code words ---- */
 
 /* Sums of one part of the words. */
 static void part_sums(const CodeWords *w, CodeSum *sum, CodeElement *element, uint32_t at)
@@ -71,7 +318,7 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 	const Codes *codes = c->cpu->bound->codes;
 	uint32_t parts = codes_parts(codes), sums = 0, elements = 0;
 	float *y = NEW(&c->cx->scratch, d->targets + 1, float);
-	CodeOwn *own = NEW(&c->cx->scratch, d->cases + 1, CodeOwn);
+	CodeOwn *own = b->own = arena_alloc_raw(&b->memory.arena, d->cases + 1, sizeof *own);
 
 	for (uint32_t i = 0; i < parts; i++) {
 		const CodeWords *w = codes_words(codes, i);
@@ -88,6 +335,7 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 	for (uint64_t i = 0; d->y && i < d->cases; i++) {
 		bool near;
 		data_y(d, i, y);
+		own[i] = (CodeOwn){ 0 };
 		own[i].word = codes_own(codes, d->codes, y, &near);
 		own[i].near = near;
 		for (uint32_t k = 0; k < parts; k++)
@@ -99,8 +347,9 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 		b->code_longest = max_u32(b->code_longest, sum[i].count);
 	for (uint32_t i = 0; i < elements; i++)
 		b->code_twice = b->code_twice == element[i].twice ? b->code_twice : 0;
+	if (!d->y)
+		memset(own, 0, d->cases * sizeof *own);
 	b->data.codes = device_put(&b->memory, d->codes, (uint64_t)d->code_count * d->targets * sizeof *d->codes);
-	b->data.own = device_put(&b->memory, own, d->cases * sizeof *own);
 	b->data.sums = device_put(&b->memory, sum, sums * sizeof *sum);
 	b->data.element = device_put(&b->memory, element, elements * sizeof *element);
 	b->data.code_largest = codes_largest(codes);
@@ -108,21 +357,40 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 	b->data.code_unit = codes_words(codes, 0)->twice || codes_words(codes, parts - 1)->twice ? 0x1p-24 : 0x1p-53;
 }
 
+/* ---- all ---- */
+
+/* Two fifths of the memory are for data, of which two may be bound; the rest for weights, sums and rows. */
+static bool is_larger(const Cuda *c, const DeviceBound *b, uint64_t cases)
+{
+	uint64_t bytes = cases * case_bytes(b), other = 0;
+
+	if (b->has_masks)
+		bytes = cases * (case_bytes(b) - b->list_longest * (b->has_values ? 8ul : 4ul)) +
+		        b->list_numbers * (b->has_values ? 8ul : 4ul);
+	for (int i = 0; i < DEVICE_BOUNDS; i++)
+		other += &c->bound[i] != b && c->bound[i].of ? c->bound[i].bytes : 0;
+	return slot_wanted() || cases > ROW_CASE || bytes + other > c->gpu->memory / 5 * 2;
+}
+
 void data_put(Cuda *c, DeviceBound *b)
 {
 	const Bound *from = c->cpu->bound;
 	const Data *d = from->data;
 
+	b->has_weight = d->weight != NULL;
+	b->own = NULL;
 	if (from->index)
 		lists_put(c, b, d);
-	else if (c->half)
-		put_halves(c, b, d);
-	else
-		put_inputs(c, b, d);
-	if (d->y)
-		put_targets(c, b, d);
-	if (d->weight)
-		b->data.weight = device_put(&b->memory, d->weight, d->cases * sizeof *d->weight);
+	for (uint32_t k = 0; c->half && !from->index && k < c->cpu->layout->parts; k++)
+		b->data.xh_row += half_columns(&c->cpu->layout->part[k]);
+	if (!c->half && !from->index)
+		b->data.x_row = (uint32_t)round_up(d->inputs + 1, 4);
 	if (from->codes)
 		put_codes(c, b, d);
+	b->streamed = is_larger(c, b, d->cases);
+	if (b->streamed)
+		slots_take(c, b);
+	else
+		put_all(c, b, d);
+	b->bytes = (b->streamed ? SLOTS * b->slot_cases : d->cases) * case_bytes(b);
 }

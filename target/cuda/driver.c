@@ -45,6 +45,10 @@ typedef struct Calls {
 	int (*set)(DeviceAddress, unsigned char, size_t);
 	int (*alloc_host)(void **, size_t);
 	int (*drop_host)(void *);
+	int (*new_stream)(void **, unsigned);
+	int (*drop_stream)(void *);
+	int (*wait_stream)(void *);
+	int (*to_device_begin)(DeviceAddress, const void *, size_t, void *);
 	int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
 	int (*wait)(void);
 	int (*error)(int, const char **);
@@ -75,6 +79,10 @@ static const struct {
 	{ "cuMemsetD8_v2", offsetof(Calls, set) },
 	{ "cuMemAllocHost_v2", offsetof(Calls, alloc_host) },
 	{ "cuMemFreeHost", offsetof(Calls, drop_host) },
+	{ "cuStreamCreate", offsetof(Calls, new_stream) },
+	{ "cuStreamDestroy_v2", offsetof(Calls, drop_stream) },
+	{ "cuStreamSynchronize", offsetof(Calls, wait_stream) },
+	{ "cuMemcpyHtoDAsync_v2", offsetof(Calls, to_device_begin) },
 	{ "cuLaunchCooperativeKernel", offsetof(Calls, launch) },
 	{ "cuCtxSynchronize", offsetof(Calls, wait) },
 	{ "cuGetErrorString", offsetof(Calls, error) },
@@ -86,6 +94,7 @@ struct Driver {
 	Calls call;
 	int device;
 	void *context;
+	void *copies; /* stream of copies beside a kernel; NULL: there was none yet */
 };
 
 /* A call failed while data was bound or a job ran. */
@@ -164,6 +173,8 @@ static void driver_close(void *arg)
 
 	if (d->context) {
 		d->call.current(d->context);
+		if (d->copies)
+			d->call.drop_stream(d->copies);
 		d->call.current(NULL);
 		d->call.release(d->device);
 	}
@@ -267,11 +278,35 @@ void driver_unload(const Driver *d, GpuKernel *k)
 	d->call.unload(k->module);
 }
 
-void driver_launch(const Driver *d, const GpuKernel *k, const void *job, uint32_t blocks)
+void driver_start(const Driver *d, const GpuKernel *k, const void *job, uint32_t blocks)
 {
 	void *argument[] = { (void *)job };
 
 	d->call.current(d->context);
 	check(d, d->call.launch(k->function, blocks, 1, 1, k->threads, 1, 1, k->shared, NULL, argument), "launch");
+}
+
+void driver_wait(const Driver *d)
+{
+	d->call.current(d->context);
 	check(d, d->call.wait(), "job");
+}
+
+/* Streams that do not block are not ordered with the default one, which kernels are in. */
+void driver_copy_begin(Driver *d, void *to, const void *from, uint64_t bytes)
+{
+	enum { NON_BLOCKING = 1 };
+
+	d->call.current(d->context);
+	if (!d->copies)
+		check(d, d->call.new_stream(&d->copies, NON_BLOCKING), "stream");
+	if (bytes)
+		check(d, d->call.to_device_begin((DeviceAddress)(uintptr_t)to, from, bytes, d->copies), "copy to the device");
+}
+
+void driver_copies_wait(const Driver *d)
+{
+	d->call.current(d->context);
+	if (d->copies)
+		check(d, d->call.wait_stream(d->copies), "copy to the device");
 }

@@ -44,7 +44,7 @@ static Made made_for(const Cuda *c, const Work *w)
 	uint64_t count[2] = { min_u64(w->batch, w->examples), w->examples % w->batch };
 
 	m.general =
-		w->mode == JOB_APPLY || (w->mode == JOB_TEST && w->out && c->watched.count) || leaf_divided(&c->schedule);
+		w->mode == JOB_APPLY || (w->mode == JOB_TEST && w->out && c->watched.count) || leaf_divided(c->schedule);
 
 	for (int i = 0; i < 2; i++) {
 		uint32_t leaves = count[i] ? leaf_count(count[i]) : 0;

@@ -80,6 +80,7 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 	m->blocks = number_or("MICROPROP_CUDA_BLOCKS", m->blocks);
 	m->emit_threads = number_or("MICROPROP_CUDA_THREADS", m->emit_threads);
 	m->least_work = number_or("MICROPROP_CUDA_WORK", (uint32_t)m->least_work);
+	m->memory = number_or("MICROPROP_CUDA_MEMORY", 0) ? number_or("MICROPROP_CUDA_MEMORY", 0) : m->memory;
 	return m;
 }
 
@@ -204,10 +205,10 @@ void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k)
 	arena_defer(&owner->arena, unload, l);
 }
 
-void gpu_launch(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks)
+void gpu_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks)
 {
 	if (m->driver) {
-		driver_launch(m->driver, k, job, blocks);
+		driver_start(m->driver, k, job, blocks);
 		return;
 	}
 	void *param[] = { (void *)job };
@@ -216,4 +217,30 @@ void gpu_launch(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks)
 	emulator_reseed(m->emulator, m->seed++);
 	emulator_launch(m->emulator, k->function,
 	                &(Launch){ .blocks = blocks, .threads = k->threads, .shared = k->shared, .param = param });
+}
+
+void gpu_wait(Gpu *m)
+{
+	if (m->driver)
+		driver_wait(m->driver);
+}
+
+void gpu_launch(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks)
+{
+	gpu_start(m, k, job, blocks);
+	gpu_wait(m);
+}
+
+void gpu_copy_begin(Gpu *m, void *to, const void *from, uint64_t bytes)
+{
+	if (m->driver)
+		driver_copy_begin(m->driver, to, from, bytes);
+	else
+		gpu_upload(m, to, from, bytes);
+}
+
+void gpu_copies_wait(Gpu *m)
+{
+	if (m->driver)
+		driver_copies_wait(m->driver);
 }

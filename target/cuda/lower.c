@@ -534,11 +534,10 @@ void lower_data(Cuda *c, DeviceBound *b)
 	const Data *d = from->data;
 	Lower m = { .c = c, .p = c->cpu, .l = c->cpu->layout, .b = b };
 
-	if (d->cases > ROW_CASE)
-		fail(c->cx, MP_BAD_INPUT, "use --target cpu", "%s has %llu cases, and target cuda takes 2^27 at most", d->name,
-		     (unsigned long long)d->cases);
 	b->data = (DeviceData){ .inputs = d->inputs, .targets = d->y ? d->targets : 0, .code_count = d->code_count };
 	b->has_masks = from->index;
+	b->has_values = b->has_short = false;
+	b->list_numbers = b->list_longest = 0;
 	b->middle = (float)from->scorer.middle;
 	b->longest = from->longest;
 	b->ticks = from->ticks;

@@ -62,10 +62,9 @@ void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p)
 		return;
 	double bytes = (double)w->data->cases * 4 * (w->data->inputs + (double)w->data->targets);
 	double batch = w->updates ? w->cases / (double)w->updates : 0, floor = batch > LEAF_EXAMPLES ? leaves : one_leaf;
-	if (bytes > 0.8 * (double)found.memory) {
-		p->why_not = "the data is larger than its memory";
-		return;
-	}
-	p->start = opening + bytes / copy;
+	bool streamed = bytes > 0.4 * (double)found.memory; /* the data passes through it, while it computes */
+	p->start = opening + (streamed ? 0 : bytes / copy);
 	p->epoch = w->cases * w->operations / (per_block * found.blocks) + (double)w->updates * floor;
+	if (streamed && p->epoch < bytes / copy)
+		p->epoch = bytes / copy;
 }

@@ -87,17 +87,33 @@ static void sums_take(Cuda *c, uint32_t leaves)
 
 /* ---- schedule ---- */
 
-/* A row of the case: its tick, of so many; step: of its sequence, which has `steps`. */
-static void push_case(Cuda *c, uint64_t number, uint32_t tick, uint32_t ticks, uint64_t step, uint64_t steps)
+/* The place of a case in the slot of the job: rows of one case are adjacent. */
+static uint64_t push_streamed(Cuda *c, uint64_t number)
 {
-	Schedule *s = &c->schedule;
+	Schedule *s = c->schedule;
 
+	if (s->streams && s->stream[s->streams - 1] == number)
+		return s->streams - 1;
+	if (s->streams == s->stream_cap)
+		s->stream = arena_reserve(&c->cx->keep, s->stream, s->streams, &s->stream_cap, sizeof *s->stream);
+	s->stream[s->streams++] = number;
+	return s->streams - 1;
+}
+
+/* A row of the case: its tick, of so many; step: of its sequence, which has `steps`. */
+static void push_case(Cuda *c, uint64_t given, uint32_t tick, uint32_t ticks, uint64_t step, uint64_t steps)
+{
+	Schedule *s = c->schedule;
+	uint64_t number = given;
+
+	if (c->now->streamed)
+		number = push_streamed(c, number);
 	if (s->case_count == s->case_cap)
 		s->cases = arena_reserve(&c->cx->keep, s->cases, s->case_count, &s->case_cap, sizeof *s->cases);
 	if (c->noise && s->numbers == s->number_cap)
 		s->number = arena_reserve(&c->cx->keep, s->number, s->numbers, &s->number_cap, sizeof *s->number);
 	if (c->noise)
-		s->number[s->numbers++] = (RowNumber){ .number = number, .tick = tick };
+		s->number[s->numbers++] = (RowNumber){ .number = given, .tick = tick };
 	const TickPlan *t = &c->now->ticks;
 	bool cut = step + 1 == steps || !ticks_carry(t, step), last = tick + 1 == ticks;
 	bool watched = c->watched.count && c->watched_tick != LAST_TICK ? tick == c->watched_tick : last;
@@ -108,7 +124,7 @@ static void push_case(Cuda *c, uint64_t number, uint32_t tick, uint32_t ticks, u
 
 static void push_step(Cuda *c, uint32_t row)
 {
-	Schedule *s = &c->schedule;
+	Schedule *s = c->schedule;
 
 	if (s->step_rows == s->step_row_cap)
 		s->step_row = arena_reserve(&c->cx->keep, s->step_row, s->step_rows, &s->step_row_cap, sizeof *s->step_row);
@@ -117,7 +133,7 @@ static void push_step(Cuda *c, uint32_t row)
 
 static void push_step_at(Cuda *c)
 {
-	Schedule *s = &c->schedule;
+	Schedule *s = c->schedule;
 
 	if (s->step_ats == s->step_at_cap)
 		s->step_at = arena_reserve(&c->cx->keep, s->step_at, s->step_ats, &s->step_at_cap, sizeof *s->step_at);
@@ -126,7 +142,7 @@ static void push_step_at(Cuda *c)
 
 static void push_slice(Cuda *c, DeviceSlice slice)
 {
-	Schedule *s = &c->schedule;
+	Schedule *s = c->schedule;
 
 	if (s->slices == s->slice_cap)
 		s->slice = arena_reserve(&c->cx->keep, s->slice, s->slices, &s->slice_cap, sizeof *s->slice);
@@ -135,7 +151,7 @@ static void push_slice(Cuda *c, DeviceSlice slice)
 
 static DeviceChunk *push_chunk(Cuda *c, DeviceChunk chunk)
 {
-	Schedule *s = &c->schedule;
+	Schedule *s = c->schedule;
 
 	if (s->chunks == s->chunk_cap)
 		s->chunk = arena_reserve(&c->cx->keep, s->chunk, s->chunks, &s->chunk_cap, sizeof *s->chunk);
@@ -154,7 +170,7 @@ static void slices_make(Cuda *c, const uint32_t *begin, uint32_t examples)
 		uint32_t end = (uint32_t)((uint64_t)examples * (member + 1) / c->team_blocks), steps = 0;
 		DeviceSlice slice = { .first = begin[first],
 			                  .rows = begin[end] - begin[first],
-			                  .step_at = c->schedule.step_ats };
+			                  .step_at = c->schedule->step_ats };
 		for (uint32_t e = first; e < end; e++)
 			steps = max_u32(steps, begin[e + 1] - begin[e]);
 		for (uint32_t time = 0; time < steps; time++) {
@@ -172,7 +188,7 @@ static void slices_make(Cuda *c, const uint32_t *begin, uint32_t examples)
 /* Chunks of examples i .. end - 1 of a leaf. */
 static void leaf_make(Cuda *c, const Work *w, uint64_t i, uint64_t end)
 {
-	Schedule *s = &c->schedule;
+	Schedule *s = c->schedule;
 	bool whole = c->net->timed != 0;
 	uint32_t *begin = whole ? NEW(&c->temp, c->job.row_capacity + 1, uint32_t) : NULL, examples = 0;
 	DeviceLeaf leaf = { .chunk = s->chunks };
@@ -216,7 +232,7 @@ static void leaf_make(Cuda *c, const Work *w, uint64_t i, uint64_t end)
 
 static void push_update(Cuda *c, DeviceUpdate u)
 {
-	Schedule *s = &c->schedule;
+	Schedule *s = c->schedule;
 
 	if (s->updates == s->update_cap)
 		s->update = arena_reserve(&c->cx->keep, s->update, s->updates, &s->update_cap, sizeof *s->update);
@@ -226,7 +242,7 @@ static void push_update(Cuda *c, DeviceUpdate u)
 /* Examples from `at` on. */
 static void update_make(Cuda *c, const Work *w, uint64_t at, uint64_t count, uint64_t number, bool ends)
 {
-	Schedule *s = &c->schedule;
+	Schedule *s = c->schedule;
 	uint32_t leaves = leaf_count(count), from = w->leaf_first, end = w->leaf_end ? w->leaf_end : leaves;
 	DeviceUpdate u = {
 		.leaf = s->leaves, .leaves = end - from, .param = w->same ? 0 : (uint32_t)number, .ends_epoch = ends
@@ -249,11 +265,15 @@ static bool work_repeats(const Work *w)
 /* Returns how many updates there are in all; if they repeat from epoch to epoch, the schedule has those of one. */
 static uint64_t schedule_make(Cuda *c, const Work *w)
 {
-	Schedule *s = &c->schedule;
+	Schedule *s = c->schedule;
 	uint64_t each = max_u64(1, w->batch * c->net->links), most = max_u64(1, (uint64_t)(JOB_WORK / (double)each));
 	uint64_t count = min_u64(w->count, min_u64(most, JOB_UPDATES)), done = w->done, at = 0;
 
-	s->updates = s->leaves = s->chunks = s->slices = s->case_count = s->step_ats = s->step_rows = s->numbers = 0;
+	if (c->now->streamed && w->mode == JOB_UPDATE)
+		count = min_u64(count, max_u64(1, c->now->slot_cases / (w->batch * c->now->longest)));
+
+	s->updates = s->leaves = s->chunks = s->slices = s->case_count = s->step_ats = s->step_rows = s->numbers =
+		s->streams = 0;
 	if (w->mode == JOB_APPLY) {
 		push_update(c, (DeviceUpdate){ 0 });
 		return 1;
@@ -272,30 +292,9 @@ static uint64_t schedule_make(Cuda *c, const Work *w)
 
 /* ---- the job ---- */
 
-/* What goes to the device in one piece: results, barriers, the arrays of the schedule. */
-enum {
-	PART_RESULT,
-	PART_TALLY,
-	PART_BARRIER,
-	PART_UPDATE,
-	PART_LEAF,
-	PART_CHUNK,
-	PART_SLICE,
-	PART_CASES,
-	PART_NUMBER,
-	PART_STEP_AT,
-	PART_STEP_ROW,
-	PART_PARAM,
-	PARTS
-};
-typedef struct CallPart {
-	const void *from; /* NULL: zeros */
-	uint64_t bytes, at;
-} CallPart;
-
 static double *params_of(Cuda *c, const Work *w, uint64_t *count)
 {
-	*count = w->update ? (w->same ? 1 : min_u64(w->count, c->schedule.updates)) : 0;
+	*count = w->update ? (w->same ? 1 : min_u64(w->count, c->schedule->updates)) : 0;
 	double *param = NEW(&c->temp, *count * P_COUNT + 1, double);
 
 	for (uint64_t k = 0; k < *count; k++)
@@ -305,7 +304,7 @@ static double *params_of(Cuda *c, const Work *w, uint64_t *count)
 
 static void parts_take(Cuda *c, const Work *w, CallPart part[PARTS])
 {
-	Schedule *s = &c->schedule;
+	Schedule *s = c->schedule;
 	uint64_t params, n = 0;
 	const double *param = params_of(c, w, &params);
 	const Solo *o = w->solo;
@@ -339,11 +338,11 @@ static void parts_take(Cuda *c, const Work *w, CallPart part[PARTS])
 	s->used = n;
 }
 
-static void *part_of(const Cuda *c, const CallPart *p) { return (char *)c->schedule.device + p->at; }
+static void *part_of(const Cuda *c, const CallPart *p) { return (char *)c->schedule->device + p->at; }
 
 static void call_upload(Cuda *c, const CallPart part[PARTS])
 {
-	Schedule *s = &c->schedule;
+	Schedule *s = c->schedule;
 
 	memset(s->bytes, 0, part[PART_UPDATE].at);
 	for (int i = 0; i < PARTS; i++)
@@ -359,7 +358,8 @@ static void out_take(Cuda *c, const Work *w, Job *j)
 	j->out = NULL;
 	if (!w->out)
 		return;
-	run_example(c->net, c->now->of, w->first, &j->out_first, &unused);
+	if (!c->now->streamed) /* places in a slot begin at 0 */
+		run_example(c->net, c->now->of, w->first, &j->out_first, &unused);
 	if (n > c->out_cap) {
 		c->out = device_alloc(&c->calls, n * sizeof *c->out);
 		c->out_cap = n;
@@ -382,7 +382,7 @@ static void job_fill(Cuda *c, const Work *w, Job *j, uint64_t updates)
 	j->threshold = (float)c->opt->threshold;
 	j->pending_full = c->pending_full && w->mode == JOB_SUM;
 	j->updates = updates;
-	j->updates_cycle = max_u64(1, c->schedule.updates);
+	j->updates_cycle = max_u64(1, c->schedule->updates);
 	j->until_error = w->until ? w->until->error : -1; /* of a test: not asked for */
 	j->until_right = j->until_within = 2;
 	if (w->until) {
@@ -410,14 +410,18 @@ static void solo_fill(const Solo *s, Job *j, uint64_t cases)
 	j->network_cases = s->cases ? cases * sizeof(uint32_t) : 0;
 }
 
-uint64_t work_run(Cuda *c, const Work *w)
+/* ---- one job: prepared, started, finished ---- */
+
+/* Schedules alternate, so that one is prepared while the job of the other runs. */
+bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 {
-	Job j;
-	JobResult result;
-	CallPart part[PARTS];
+	CallPart *part = r->part;
+	Job *j = &r->job;
 	uint64_t count = min_u64(w->batch, w->examples);
 	uint32_t all = max_u32(1, leaf_count(count)), leaves = w->leaf_end ? w->leaf_end - w->leaf_first : all;
 
+	*r = (JobRun){ .work = *w };
+	c->schedule = r->schedule = &c->schedules[c->schedule == c->schedules];
 	shape_choose(c, count / all * c->now->longest, leaves, c->gpu->blocks, &c->teams, &c->team_blocks);
 	if (c->half) /* a block has a slice */
 		c->team_blocks =
@@ -428,46 +432,79 @@ uint64_t work_run(Cuda *c, const Work *w)
 	}
 	assert(c->teams <= c->row_teams || w->solo);
 	c->noise = c->net->noisy && w->mode != JOB_APPLY && (w->mode != JOB_TEST || c->opt->noise);
-	uint64_t updates = schedule_make(c, w);
+	r->updates = schedule_make(c, w);
 	if (w->mode != JOB_TEST)
 		sums_take(c, leaves);
-	if (!w->solo)
-		weights_upload(c);
-	j = c->job;
-	out_take(c, w, &j);
-	job_fill(c, w, &j, updates);
-	const GpuKernel *kernel = generated_kernel(c, w, &j);
-	if (!kernel) {
+	*j = c->job;
+	out_take(c, w, j);
+	job_fill(c, w, j, r->updates);
+	r->kernel = generated_kernel(c, w, j);
+	if (!r->kernel) {
 		arena_free(&c->temp);
-		return NO_KERNEL;
+		return false;
 	}
 	if (w->solo)
-		solo_fill(w->solo, &j, c->schedule.case_count);
+		solo_fill(w->solo, j, c->schedule->case_count);
 	parts_take(c, w, part);
-	j.result = part_of(c, &part[PART_RESULT]);
-	j.tally = part_of(c, &part[PART_TALLY]);
-	j.barrier = part_of(c, &part[PART_BARRIER]);
-	j.update = part_of(c, &part[PART_UPDATE]);
-	j.leaf = part_of(c, &part[PART_LEAF]);
-	j.chunk = part_of(c, &part[PART_CHUNK]);
-	j.slice = part_of(c, &part[PART_SLICE]);
-	j.cases = part_of(c, &part[PART_CASES]);
-	j.numbers = part_of(c, &part[PART_NUMBER]);
-	j.step_at = part_of(c, &part[PART_STEP_AT]);
-	j.step_row = part_of(c, &part[PART_STEP_ROW]);
-	j.param = part_of(c, &part[PART_PARAM]);
+	j->result = part_of(c, &part[PART_RESULT]);
+	j->tally = part_of(c, &part[PART_TALLY]);
+	j->barrier = part_of(c, &part[PART_BARRIER]);
+	j->update = part_of(c, &part[PART_UPDATE]);
+	j->leaf = part_of(c, &part[PART_LEAF]);
+	j->chunk = part_of(c, &part[PART_CHUNK]);
+	j->slice = part_of(c, &part[PART_SLICE]);
+	j->cases = part_of(c, &part[PART_CASES]);
+	j->numbers = part_of(c, &part[PART_NUMBER]);
+	j->step_at = part_of(c, &part[PART_STEP_AT]);
+	j->step_row = part_of(c, &part[PART_STEP_ROW]);
+	j->param = part_of(c, &part[PART_PARAM]);
+	if (c->now->streamed)
+		slot_fill(c, c->schedule == c->schedules ? 0 : 1, r->schedule->stream, r->schedule->streams, &j->data);
 	call_upload(c, part);
-	gpu_launch(c->gpu, kernel, &j, j.teams * j.team_blocks);
-	uint64_t bytes = part[PART_TALLY].at + part[PART_TALLY].bytes;
-	gpu_download(c->gpu, c->schedule.bytes, c->schedule.device, bytes);
-	memcpy(&result, c->schedule.bytes, sizeof result);
-	memcpy(w->solo ? w->solo->tally : w->tally, c->schedule.bytes + part[PART_TALLY].at, part[PART_TALLY].bytes);
+	arena_free(&c->temp);
+	return true;
+}
+
+void job_start(Cuda *c, JobRun *r, const Tally *tally)
+{
+	if (!r->work.solo)
+		weights_upload(c);
+	if (tally) { /* has changed since the job was prepared */
+		const CallPart *p = &r->part[PART_TALLY];
+		gpu_upload(c->gpu, (char *)r->schedule->device + p->at, tally, p->bytes);
+	}
+	gpu_copies_wait(c->gpu);
+	gpu_start(c->gpu, r->kernel, &r->job, r->job.teams * r->job.team_blocks);
+}
+
+uint64_t job_finish(Cuda *c, JobRun *r)
+{
+	const Work *w = &r->work;
+	const CallPart *tally = &r->part[PART_TALLY];
+	Schedule *s = r->schedule;
+	JobResult result;
+
+	gpu_wait(c->gpu);
+	gpu_download(c->gpu, s->bytes, s->device, tally->at + tally->bytes);
+	memcpy(&result, s->bytes, sizeof result);
+	memcpy(w->solo ? w->solo->tally : w->tally, s->bytes + tally->at, tally->bytes);
 	if (w->solo)
-		memcpy(w->solo->result, c->schedule.bytes, part[PART_RESULT].bytes);
+		memcpy(w->solo->result, s->bytes, r->part[PART_RESULT].bytes);
 	if (w->out)
-		gpu_download(c->gpu, w->out, j.out, w->out_cases * j.watched_count * sizeof *w->out);
+		gpu_download(c->gpu, w->out, r->job.out, w->out_cases * r->job.watched_count * sizeof *w->out);
 	c->infinite |= result.infinite != 0 && !w->solo;
 	c->last = result;
-	arena_free(&c->temp);
 	return result.done;
+}
+
+uint64_t work_run(Cuda *c, const Work *w)
+{
+	JobRun r;
+
+	if (c->now->streamed && w->mode != JOB_APPLY)
+		return stream_run(c, w);
+	if (!job_prepare(c, w, &r))
+		return NO_KERNEL;
+	job_start(c, &r, NULL);
+	return job_finish(c, &r);
 }

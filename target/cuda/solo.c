@@ -48,8 +48,8 @@ static bool solo_fits(SoloRun *r)
 	r->examples = run_examples(c->net, d);
 	r->batch = o->batch == BATCH_ALL ? r->examples : min_u64((uint64_t)o->batch, r->examples);
 	r->shuffled = o->shuffle < 0 ? r->batch < r->examples : o->shuffle != 0;
-	if (c->net->timed || c->net->noisy || d->seq || !d->targets || !r->batch || leaf_count(r->batch) > 1 ||
-	    c->now->longest > 1)
+	if (c->now->streamed || c->net->timed || c->net->noisy || d->seq || !d->targets || !r->batch ||
+	    leaf_count(r->batch) > 1 || c->now->longest > 1)
 		return false;
 	r->each = ceil_div(r->examples, r->batch);
 	if (c->rule->needs_norm || c->rule->needs_count || o->schedule != SCHEDULE_CONSTANT || o->warmup > 0)

@@ -162,7 +162,7 @@ static uint64_t cuda_run_updates(Program *p, const Updates *s)
 	uint64_t done, first = ceil_div(s->examples - s->done, s->batch), each = ceil_div(s->examples, s->batch);
 	uint64_t epochs = s->count > first ? min_u64(1 + ceil_div(s->count - first, each), MOST_EPOCHS) : 1;
 
-	if (c->pending_full || c->guarded || *s->stop)
+	if (c->pending_full || c->guarded || *s->stop || !stream_fits(c, min_u64(s->batch, s->examples)))
 		return 0;
 	done = work_run(c, &(Work){ .mode = JOB_UPDATE,
 	                            .examples = s->examples,

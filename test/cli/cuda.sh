@@ -7,6 +7,28 @@ for args in "encoder-8-3-8.topo --epochs 30 --rule adam" "letters.topo --updates
 	$MICROPROP train $args --json | print
 	$MICROPROP train $args --json --target cuda | print
 done
+# Larger than the memory: cases pass through two slots, of so many.
+for args in "letters.topo --updates 9 --batch 64 --rule doug --input dense" "letters.topo --updates 1 --batch 1100"; do
+	MICROPROP_CUDA_SLOT=600 $MICROPROP train $args --json --target cuda | print
+done
+MICROPROP_CUDA_MEMORY=3000000 $MICROPROP train letters.topo --updates 1 --batch 8 --json --target cuda | print
+$MICROPROP train letters.topo --updates 1 --batch 8 --json | print
+MICROPROP_CUDA_MEMORY=20000 $MICROPROP train letters.topo --updates 1 --target cuda
+# Noise, settings of groups and blocks, shared weights.
+cat >shaped.topo <<-end
+	group in 8 input
+	group code 5 elliott gain 1.5 decay 0.001
+	group more 5 stepwise
+	group out 8 output error cross-entropy error-scale 2 criterion 0.2 zero-error-radius 0.1
+	connect in, true -> code limits -2 2
+	connect in -> more tied in -> code
+	connect code, more, true -> out
+	noise in gaussian 0.05
+	noise code net uniform 0.2
+	noise code -> out gaussian 0.02
+	dropout code 0.2
+end
+for target in cpu cuda; do $MICROPROP train shaped.topo make:encoder:8-3 --epochs 5 --batch 3 --target $target --json | print; done
 $MICROPROP train encoder-8-3-8.topo --epochs 10 --target cuda --save half.safetensors --json | print
 $MICROPROP train encoder-8-3-8.topo --resume half.safetensors --epochs 20 --target cpu --save rest.safetensors --json | print
 $MICROPROP train encoder-8-3-8.topo --resume rest.safetensors --epochs 30 --target cuda --json | print

@@ -2,6 +2,7 @@
 /* Target cuda, emulated, against target cpu: random networks with a bit of everything, to the last bit. The order in
  * which threads of the device run is another in every network. */
 #include "cpu_nets.h"
+#include "cuda.h"
 
 extern const Target target_cuda;
 
@@ -120,8 +121,22 @@ static void same_updates(Trial *t, uint64_t number, uint64_t batch, bool shuffle
 		            .until = &(Until){ NAN, NAN, NAN },
 		            .stop = &t->cuda.stop,
 		            .tally = have };
-	done = t->cuda.target->run_updates(t->cuda.program, &all);
-	assert_int_equal(done, count);
+	if (stream_fits((const Cuda *)t->cuda.program, batch)) {
+		done = t->cuda.target->run_updates(t->cuda.program, &all);
+		assert_int_equal(done, count);
+	} else { /* a batch at a time, as the trainer then does */
+		assert_int_equal(t->cuda.target->run_updates(t->cuda.program, &all), 0);
+		for (uint64_t k = 0, from = 0; k < count; k++) {
+			uint64_t first = k % each * batch, n = t->examples - first < batch ? t->examples - first : batch;
+			Tally some = side_learn(&t->cuda, (Batch){ .example = shuffled ? order + from : NULL,
+			                                           .first = first,
+			                                           .count = n,
+			                                           .update = number - 1 + k });
+			tally_add(&have[k / each], &some);
+			t->cuda.target->apply(t->cuda.program, &u[k]);
+			from += n;
+		}
+	}
 	for (uint64_t k = 0; k * each < count; k++)
 		same_tally(t, "an epoch", want[k], have[k]);
 	same_weights(t);
@@ -152,6 +167,15 @@ static void open_trial(Trial *t, uint64_t seed, uint32_t most, Draft kind)
 	t->b = calloc(most_numbers + 1, sizeof *t->b);
 	side_take(&t->cpu, &t->c);
 	side_take(&t->cuda, &t->c);
+	if (one_in(&t->t.d, 3)) { /* streamed, a leaf at a time */
+		uint64_t longest = ((const Cuda *)t->cuda.program)->now->longest;
+		uint64_t leaf = t->examples < LEAF_EXAMPLES ? t->examples : LEAF_EXAMPLES;
+		char cases[32];
+		snprintf(cases, sizeof cases, "%llu", (unsigned long long)(leaf * longest));
+		setenv("MICROPROP_CUDA_SLOT", cases, 1);
+		side_take(&t->cuda, &t->c);
+		unsetenv("MICROPROP_CUDA_SLOT");
+	}
 }
 
 static void close_trial(Trial *t)

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* Work on data that is larger than the memory of the device. In: work of any size. Out: jobs whose cases fit into a slot;
+ * while one runs, the cases of the next go to the other slot. Must hold: the same sums and tallies as of one job. Updates
+ * that fit are jobs of their own; of a larger batch, or a test, ranges of leaves are, and their sums join as
+ * doc/arithmetic.md says, here on the host. */
+#include <assert.h>
+#include <string.h>
+
+#include "cuda.h"
+
+extern const Target target_cpu;
+
+/* Cases of so many examples, at most. */
+static uint64_t most_cases(const Cuda *c, uint64_t examples) { return examples * c->now->longest; }
+
+bool stream_fits(const Cuda *c, uint64_t batch)
+{
+	return !c->now->streamed || most_cases(c, batch) <= c->now->slot_cases;
+}
+
+/* ---- updates ---- */
+
+/* What is left of the work after `done` updates. */
+static Work work_after(const Work *w, uint64_t done)
+{
+	Work rest = *w;
+
+	for (uint64_t k = 0; k < done; k++) {
+		uint64_t n = min_u64(w->batch, w->examples - rest.done);
+		rest.example = rest.example ? rest.example + n : NULL;
+		rest.done = rest.done + n == w->examples ? 0 : rest.done + n;
+		if (!rest.done) {
+			rest.tally++;
+			rest.epochs--;
+		}
+	}
+	rest.count -= done;
+	rest.update += w->same ? 0 : done;
+	rest.first_update += done;
+	return rest;
+}
+
+static uint64_t updates_run(Cuda *c, const Work *w)
+{
+	JobRun run[SLOTS];
+	Work rest = *w;
+	uint64_t done = 0;
+
+	bool more = job_prepare(c, &rest, &run[0]);
+	for (uint32_t k = 0; more; k++) {
+		JobRun *r = &run[k % SLOTS];
+		uint64_t planned = r->updates;
+		job_start(c, r, k ? r->work.tally : NULL);
+		rest = work_after(&r->work, planned);
+		more = rest.count && rest.epochs && job_prepare(c, &rest, &run[(k + 1) % SLOTS]);
+		uint64_t some = job_finish(c, r);
+		done += some;
+		more &= some == planned && !c->last.stop && !c->last.infinite;
+	}
+	return done;
+}
+
+/* ---- ranges of leaves ---- */
+
+/* joins: of the two topmost sums, after this one. */
+typedef struct LeafRange {
+	uint32_t first, end, joins;
+} LeafRange;
+
+typedef struct Ranges {
+	Cuda *c;
+	const Work *w;
+	uint64_t count;
+	uint32_t leaves, used;
+	LeafRange range[MAX_LEAVES];
+} Ranges;
+
+static uint64_t range_examples(const Ranges *r, uint32_t first, uint32_t end)
+{
+	uint64_t low, high, n;
+
+	leaf_range(r->count, r->leaves, first, &low, &n);
+	leaf_range(r->count, r->leaves, end - 1, &high, &n);
+	return high + n - low;
+}
+
+/* Subtrees that fit, in order. */
+static void ranges_cut(Ranges *r, uint32_t first, uint32_t end)
+{
+	const Cuda *c = r->c;
+
+	if (most_cases(c, range_examples(r, first, end)) <= c->now->slot_cases) {
+		r->range[r->used++] = (LeafRange){ first, end, 0 };
+		return;
+	}
+	if (end - first == 1)
+		fail(c->cx, MP_BAD_INPUT, "use --target cpu, or a smaller batch",
+		     "%s has too little memory for %llu examples at a time", c->gpu->name,
+		     (unsigned long long)range_examples(r, first, end));
+	uint32_t middle = first + leaf_split(end - first);
+	ranges_cut(r, first, middle);
+	ranges_cut(r, middle, end);
+	r->range[r->used - 1].joins++;
+}
+
+typedef struct SumStackOf {
+	float *sum[JOIN_LEVELS + 2];
+	uint32_t depth;
+} SumStackOf;
+
+static void sum_push(Cuda *c, SumStackOf *s, uint32_t joins)
+{
+	float **top = &s->sum[s->depth++];
+
+	if (!*top)
+		*top = NEW(&c->temp_sums, c->floats, float);
+	gpu_download(c->gpu, *top, c->job.pending, c->floats * sizeof(float));
+	for (; joins; joins--, s->depth--)
+		target_cpu.ranks->add(c->cpu, s->sum[s->depth - 2], s->sum[s->depth - 1], c->floats);
+}
+
+/* A range as work of its own: its cases, from out on. */
+static Work range_work(const Ranges *r, const LeafRange *of, Tally *tally)
+{
+	Work w = *r->w;
+	const Cuda *c = r->c;
+	uint64_t low, first, begin, n;
+
+	w.leaf_first = of->first;
+	w.leaf_end = of->end;
+	w.tally = tally;
+	w.epochs = 1;
+	if (!w.out)
+		return w;
+	leaf_range(r->count, r->leaves, of->first, &low, &n);
+	run_example(c->net, c->now->of, r->w->first, &first, &n);
+	run_example(c->net, c->now->of, r->w->first + low, &begin, &n);
+	w.out += (begin - first) * c->job.watched_count;
+	w.out_cases = 0;
+	for (uint64_t e = 0; e < range_examples(r, of->first, of->end); e++) {
+		run_example(c->net, c->now->of, r->w->first + low + e, &begin, &n);
+		w.out_cases += n;
+	}
+	return w;
+}
+
+static void ranges_run(Ranges *r, Tally *leaf_tally)
+{
+	Cuda *c = r->c;
+	bool learns = r->w->mode == JOB_SUM, before = c->pending_full;
+	JobRun run[SLOTS];
+	SumStackOf stack = { .depth = 0 };
+	Tally unused[SLOTS] = { { 0 } };
+
+	if (learns && before)
+		sum_push(c, &stack, 0);
+	c->pending_full = false;
+	Work w = range_work(r, &r->range[0], &unused[0]);
+	job_prepare(c, &w, &run[0]);
+	for (uint32_t k = 0; k < r->used; k++) {
+		const LeafRange *of = &r->range[k];
+		job_start(c, &run[k % SLOTS], NULL);
+		if (k + 1 < r->used) {
+			unused[(k + 1) % SLOTS] = (Tally){ 0 };
+			w = range_work(r, of + 1, &unused[(k + 1) % SLOTS]);
+			job_prepare(c, &w, &run[(k + 1) % SLOTS]);
+		}
+		job_finish(c, &run[k % SLOTS]);
+		gpu_download(c->gpu, leaf_tally + of->first, c->device_tally, (of->end - of->first) * sizeof(Tally));
+		if (learns)
+			sum_push(c, &stack, of->joins);
+	}
+	if (!learns)
+		return;
+	if (before)
+		target_cpu.ranks->add(c->cpu, stack.sum[0], stack.sum[1], c->floats);
+	gpu_upload(c->gpu, c->job.pending, stack.sum[0], c->floats * sizeof(float));
+	c->pending_full = before;
+}
+
+uint64_t stream_run(Cuda *c, const Work *w)
+{
+	Ranges *r;
+
+	assert(!w->solo);
+	if (w->mode == JOB_UPDATE)
+		return updates_run(c, w);
+	c->temp_sums.cx = c->cx;
+	r = NEW(&c->temp_sums, 1, Ranges);
+	*r = (Ranges){ .c = c, .w = w, .count = min_u64(w->batch, w->examples) };
+	r->leaves = leaf_count(r->count);
+	uint32_t first = w->leaf_first, end = w->leaf_end ? w->leaf_end : r->leaves;
+	Tally *leaf_tally = NEW(&c->temp_sums, r->leaves + 1, Tally);
+	if (w->mode == JOB_SUM || !w->leaf_end) {
+		ranges_cut(r, first, end);
+	} else { /* leaves of a test, which need not be a subtree */
+		for (uint32_t leaf = first; leaf < end; leaf++)
+			ranges_cut(r, leaf, leaf + 1);
+	}
+	ranges_run(r, leaf_tally);
+	if (w->leaf_end) /* a rank's: it reads them there */
+		gpu_upload(c->gpu, c->device_tally, leaf_tally + first, (end - first) * sizeof(Tally));
+	Tally all = tally_leaves(leaf_tally, first, end);
+	tally_add(w->tally, &all);
+	arena_free(&c->temp_sums);
+	return 1;
+}
