@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Index lists. In: data with such lists. Out: how long they are, whether kernels have them as 16-bit numbers, all of one
- * length; which inputs most cases have. */
+/* Index lists. In: data with such lists. Out: how long they are, whether kernels have them as 16-bit numbers, all of
+ * one length; which inputs most cases have. */
 #include <stdlib.h>
 #include <string.h>
 

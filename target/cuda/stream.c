@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Work on data that is larger than the memory of the device. In: work of any size. Out: jobs whose cases fit into a slot;
- * while one runs, the cases of the next go to the other slot. Must hold: the same sums and tallies as of one job. Updates
- * that fit are jobs of their own; of a larger batch, or a test, ranges of leaves are, and their sums join as
+/* Work on data that is larger than the memory of the device. In: work of any size. Out: jobs whose cases fit into a
+ * slot; while one runs, the cases of the next go to the other slot. Must hold: the same sums and tallies as of one job.
+ * Updates that fit are jobs of their own; of a larger batch, or a test, ranges of leaves are, and their sums join as
  * doc/arithmetic.md says, here on the host. */
 #include <assert.h>
 #include <string.h>
