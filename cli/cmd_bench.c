@@ -6,6 +6,7 @@ static const Option options[] = {
 	{ "only", "WORK[:BATCH]", "cpu, cuda: only this work, such as nettalk, nettalk:512, 8-3-8, mlp784 or elman" },
 	{ "threads", "N", "threads to use; default: cpu 1 and one for each CPU, gf11 one for each CPU" },
 	{ "rounds", "N", "cpu, cuda: rounds of measurement; default 5" },
+	{ "precision", "P", "cuda: fp32 or bf16; default fp32" },
 	{ "list", NULL, "cpu: list kernels, threads and works without measuring" },
 	{ "machine", "FILE", "gf11: the machine, a file or the name of one; default gf11" },
 	{ "sum", "HOW", "gf11: epochs with this summation method only: ring, tree, pipelined or halving" },

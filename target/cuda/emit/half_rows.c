@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bf16: steps of the forward and backward pass of a block's rows. In: rounded operands in shared memory. Out: columns of
- * rows as floats and rounded. Must hold: a sum begins with its start and adds its sources in steps of 16, in order.
+/* bf16: steps of the forward and backward pass of a block's rows. In: rounded operands in shared memory. Out: columns
+ * of rows as floats and rounded. Must hold: a sum begins with its start and adds its sources in steps of 16, in order.
  *
  * Counts of cycles, for 128 rows of 203 sources and 60 units with 16 warps of 2 x 2 tiles: 13 steps, each 16 x 12 of
  * shared memory (an ldmatrix of four matrices takes 4), 16 / 4 x 4 x 6.4 of tensor cores. */
