@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* bf16 on target cuda, emulated: gradients of random networks against double precision with the same operands rounded;
+ * the same bits for any blocks, threads and order of them, and by either way to make an update. */
+#include "cpu_nets.h"
+
+extern const Target target_cuda;
+
+enum { NETWORKS = 12, UPDATES = 4 };
+
+typedef struct Trial {
+	char text[2048];
+	Dice d;
+	Side s;
+	Cases c;
+	uint64_t cases, links;
+	double *w, *gradient, *after; /* [links] */
+} Trial;
+
+/* ---- networks ---- */
+
+static uint32_t size_of(Dice *d) { return one_in(d, 3) ? 16 * (1 + roll(d, 3)) : 1 + roll(d, 45); }
+
+static void draft_layers(Trial *t)
+{
+	static const char *const fns[] = { "", " tanh", " relu", "" };
+	static const char *const rules_known[] = { "momentum", "adam", "rprop", "doug", "quickprop" };
+	Dice *d = &t->d;
+	uint32_t hidden = 1 + roll(d, 2), groups = 1 + roll(d, 2), n = 0;
+	bool cross = one_in(d, 2);
+	char *p = t->text, *end = p + sizeof t->text;
+
+	p += snprintf(p, (size_t)(end - p), "defaults 1989\n");
+	for (uint32_t i = 0; i < groups; i++)
+		p += snprintf(p, (size_t)(end - p), "group in%u %u input\n", i, size_of(d));
+	for (uint32_t i = 0; i < hidden; i++)
+		p += snprintf(p, (size_t)(end - p), "group h%u %u%s\n", i, size_of(d), fns[roll(d, COUNT(fns))]);
+	p += snprintf(p, (size_t)(end - p), "group out %u output\n", 1 + roll(d, 30));
+	for (uint32_t i = 0; i < groups; i++)
+		p += snprintf(p, (size_t)(end - p), "connect in%u -> h0\n", i);
+	for (n = 1; n < hidden; n++)
+		p += snprintf(p, (size_t)(end - p), "connect h%u -> h%u\n", n - 1, n);
+	p += snprintf(p, (size_t)(end - p), "connect h%u -> out\n%s", hidden - 1,
+	              one_in(d, 3) ? "connect in0 -> out\n" : "");
+	p += snprintf(p, (size_t)(end - p), "connect true -> out%s\n", one_in(d, 4) ? "" : ", h0");
+	snprintf(p, (size_t)(end - p), "train precision bf16 rate 0.01 momentum 0.5 rule %s error %s\n",
+	         rules_known[roll(d, COUNT(rules_known))], cross ? "cross-entropy" : "squared");
+}
+
+/* ---- double precision with operands rounded ---- */
+
+static double rounded(double x)
+{
+	float f = (float)x;
+	uint32_t b;
+
+	memcpy(&b, &f, sizeof b);
+	b = (b + 0x7fff + (b >> 16 & 1)) & 0xffff0000u;
+	memcpy(&f, &b, sizeof f);
+	return (double)f;
+}
+
+typedef struct Exact {
+	double *act, *net, *delta; /* [units] */
+	double *g, *size, *most;   /* [links] gradient, sum of the terms' sizes, largest term */
+} Exact;
+
+static void exact_forward(const Trial *t, const Exact *e, uint64_t i)
+{
+	const Net *net = t->s.net;
+	uint32_t input = 0;
+
+	e->act[0] = 1;
+	for (Unit u = 1; u < net->units; u++) {
+		const Group *g = net_group(net, u);
+		if (g->role == ROLE_INPUT) {
+			e->act[u] = (double)t->c.x[i * net->inputs + input++];
+			continue;
+		}
+		e->net[u] = 0;
+		for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++) {
+			Unit from = net_source(net, u, l);
+			e->net[u] += from ? rounded(t->w[l]) * rounded(e->act[from]) : t->w[l];
+		}
+		e->act[u] = unit_fns[g->fn].value(e->net[u]);
+	}
+}
+
+static double output_delta(const Trial *t, const Exact *e, uint64_t i, Unit u, uint32_t k)
+{
+	const Group *g = net_group(t->s.net, u);
+	double error = e->act[u] - (double)t->c.y[i * t->s.net->outputs + k];
+
+	if (t->s.opt.error == ERR_CROSS_ENTROPY)
+		return error;
+	return error * (unit_fns[g->fn].slope(e->net[u], e->act[u]) + t->s.opt.prime_offset);
+}
+
+static void exact_backward(const Trial *t, const Exact *e, uint64_t i)
+{
+	const Net *net = t->s.net;
+	uint32_t output = net->outputs;
+
+	memset(e->delta, 0, net->units * sizeof *e->delta);
+	for (Unit u = net->units; u-- > 1;) {
+		const Group *g = net_group(net, u);
+		if (g->role == ROLE_INPUT)
+			continue;
+		if (g->role == ROLE_OUTPUT)
+			e->delta[u] = output_delta(t, e, i, u, --output);
+		else
+			e->delta[u] *= unit_fns[g->fn].slope(e->net[u], e->act[u]) + t->s.opt.prime_offset;
+		for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++) {
+			Unit from = net_source(net, u, l);
+			double term = rounded(e->delta[u]) * rounded(e->act[from]);
+			e->delta[from] += rounded(t->w[l]) * rounded(e->delta[u]);
+			e->g[l] += term;
+			e->size[l] += fabs(term);
+			e->most[l] = fabs(term) > e->most[l] ? fabs(term) : e->most[l];
+		}
+	}
+}
+
+/* Where an activation lies next to the middle of two bf16 numbers, float and double may round to different ones: that
+ * changes the terms of a case by 2^-8 of themselves. All else is rounding of sums. */
+static void gradient_is_near(Trial *t)
+{
+	const Net *net = t->s.net;
+	Exact e = { .act = calloc(net->units, sizeof(double)),
+		        .net = calloc(net->units, sizeof(double)),
+		        .delta = calloc(net->units, sizeof(double)),
+		        .g = calloc(t->links, sizeof(double)),
+		        .size = calloc(t->links, sizeof(double)),
+		        .most = calloc(t->links, sizeof(double)) };
+	uint64_t far = 0;
+
+	for (uint64_t i = 0; i < t->cases; i++) {
+		exact_forward(t, &e, i);
+		exact_backward(t, &e, i);
+	}
+	for (uint64_t l = 0; l < t->links; l++) {
+		double off = fabs(t->gradient[l] - e.g[l]), near = 2e-5 * e.size[l] + 1e-12;
+		far += off > near;
+		if (off > near + 0x1p-6 * e.most[l]) {
+			print_error("%sgradient %llu of %llu cases is %.9g, in double precision %.9g\n", t->text,
+			            (unsigned long long)l, (unsigned long long)t->cases, t->gradient[l], e.g[l]);
+			assert_true(false);
+		}
+	}
+	if (far * 4 > t->links)
+		print_error("%s%llu of %llu gradients are far\n", t->text, (unsigned long long)far,
+		            (unsigned long long)t->links);
+	assert_true(far * 4 <= t->links);
+	void *const all[] = { e.act, e.net, e.delta, e.g, e.size, e.most };
+	for (size_t i = 0; i < COUNT(all); i++)
+		free(all[i]);
+}
+
+/* ---- trials ---- */
+
+static void trial_open(Trial *t, uint64_t seed, const char *how, const char *threads, const char *blocks, bool index)
+{
+	*t = (Trial){ .d = { seed } };
+	draft_layers(t);
+	setenv("MICROPROP_CUDA", how, 1);
+	setenv("MICROPROP_CUDA_THREADS", threads, 1);
+	setenv("MICROPROP_CUDA_BLOCKS", blocks, 1);
+	side_open(&t->s, &target_cuda, t->text,
+	          (Way){ .isa = best_isa(), .threads = 1, .batch = BATCH_ALL, .index = index });
+	t->links = t->s.net->links;
+	t->cases = 1 + roll(&t->d, one_in(&t->d, 3) ? 700 : 90);
+	t->c = cases_make(&t->d, t->s.net, t->cases, true);
+	t->w = calloc(t->links, sizeof *t->w);
+	t->gradient = calloc(t->links, sizeof *t->gradient);
+	t->after = calloc(t->links, sizeof *t->after);
+	t->s.target->get(t->s.program, 0, 0, ALL_LINKS, t->w);
+	side_take(&t->s, &t->c);
+}
+
+static void trial_close(Trial *t)
+{
+	cases_free(&t->c);
+	side_close(&t->s);
+	free(t->w);
+	free(t->gradient);
+	free(t->after);
+}
+
+/* Some updates, in one launch or one by one. */
+static void trial_train(Trial *t, bool at_once, uint64_t batch)
+{
+	uint64_t each = ceil_div(t->cases, batch);
+	Update u[UPDATES];
+	Tally tally[UPDATES] = { { 0 } };
+
+	for (uint64_t k = 0; k < UPDATES; k++)
+		update_fill(&t->s.opt, 1 + k, 0, 0, &u[k]);
+	if (at_once) {
+		Updates all = { .examples = t->cases,
+			            .batch = batch,
+			            .count = UPDATES,
+			            .update = u,
+			            .until = &(Until){ NAN, NAN, NAN },
+			            .stop = &t->s.stop,
+			            .tally = tally };
+		assert_int_equal(t->s.target->run_updates(t->s.program, &all), UPDATES);
+	}
+	for (uint64_t k = 0; k < UPDATES && !at_once; k++) {
+		uint64_t first = k % each * batch;
+		side_learn(&t->s, (Batch){ .first = first, .count = min_u64(batch, t->cases - first) });
+		t->s.target->apply(t->s.program, &u[k]);
+	}
+	t->s.target->get(t->s.program, 0, 0, ALL_LINKS, t->after);
+}
+
+static void random_networks_are_near(void **state)
+{
+	static Trial t;
+	char how[32];
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= NETWORKS; seed++) {
+		snprintf(how, sizeof how, "emulate:%llu", (unsigned long long)seed);
+		trial_open(&t, seed, how, seed % 3 ? "128" : "512", "4", seed % 2);
+		side_learn(&t.s, (Batch){ .count = t.cases });
+		t.s.target->gradient(t.s.program, t.gradient);
+		gradient_is_near(&t);
+		trial_close(&t);
+	}
+}
+
+static void shapes_have_the_same_bits(void **state)
+{
+	static const struct {
+		const char *how, *threads, *blocks;
+		bool index, at_once;
+	} ways[] = { { "emulate:2", "128", "4", false, true },
+		         { "emulate:3", "256", "1", true, true },
+		         { "emulate:4", "512", "3", false, false },
+		         { "emulate:5", "64", "7", true, true } };
+	static Trial t;
+
+	(void)state;
+	for (uint64_t seed = 20; seed < 20 + NETWORKS; seed++) {
+		double *first = NULL;
+		for (size_t i = 0; i < COUNT(ways); i++) {
+			trial_open(&t, seed, ways[i].how, ways[i].threads, ways[i].blocks, ways[i].index);
+			trial_train(&t, ways[i].at_once, seed % 2 ? t.cases : 1 + t.cases / 2);
+			if (!first)
+				first = calloc(t.links, sizeof *first);
+			for (uint64_t l = 0; l < t.links && i; l++)
+				if (memcmp(&first[l], &t.after[l], sizeof *first) != 0) {
+					print_error("%sway %zu: weight %llu is %.9g, not %.9g\n", t.text, i, (unsigned long long)l,
+					            t.after[l], first[l]);
+					assert_true(false);
+				}
+			memcpy(first, t.after, t.links * sizeof *first);
+			trial_close(&t);
+		}
+		free(first);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_networks_are_near),
+		cmocka_unit_test(shapes_have_the_same_bits),
+	};
+	cmocka_set_test_filter(getenv("MICROPROP_TEST"));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
