@@ -145,7 +145,8 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 	g->refused = why && s.solo;
 	if (g->refused)
 		return;
-	if (why && !c->half && !g->made.general && g->made.mode == JOB_UPDATE && !needs_pending(&s) &&
+	bool can_tile = g->made.mode == JOB_UPDATE ? !needs_pending(&s) : c->half && test;
+	if (why && !g->made.general && can_tile &&
 	    g->made.batch_rows <= (uint64_t)c->row_teams * j->row_capacity) { /* all blocks are one team */
 		EmitSource tiled = s;
 		tiled.tiled = true;

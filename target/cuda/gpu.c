@@ -79,6 +79,7 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 	}
 	m->blocks = number_or("MICROPROP_CUDA_BLOCKS", m->blocks);
 	m->emit_threads = number_or("MICROPROP_CUDA_THREADS", m->emit_threads);
+	m->emit_shared = number_or("MICROPROP_CUDA_SHARED", m->emit_shared);
 	m->least_work = number_or("MICROPROP_CUDA_WORK", (uint32_t)m->least_work);
 	m->memory = number_or("MICROPROP_CUDA_MEMORY", 0) ? number_or("MICROPROP_CUDA_MEMORY", 0) : m->memory;
 	return m;

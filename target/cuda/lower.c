@@ -117,6 +117,7 @@ static void lower_product(Lower *m, const Step *st, bool backward)
 		d->half_at = p->at;
 		d->half_row = p->row;
 		d->by_depth = p->by_source != backward;
+		d->to_end = !backward || d->c_col + d->cols == from->col + from->count;
 	}
 }
 

@@ -61,6 +61,8 @@ void device_rows_take(Cuda *c)
 		j->buf[0] = device_alloc(&c->rows, j->bufs * all * j->cols * sizeof(float));
 		for (uint32_t i = 1; i < j->bufs; i++)
 			j->buf[i] = j->buf[i - 1] + all * j->cols;
+		for (int i = 0; i < 2 && c->half; i++)
+			j->half_buf[i] = device_alloc(&c->rows, (all * j->cols + 64) * sizeof(uint16_t));
 		j->row_error = device_alloc(&c->rows, all * sizeof(float));
 		j->verdict = device_alloc(&c->rows, all);
 		j->mask = device_alloc(&c->rows, (uint64_t)teams * c->net->inputs * j->mask_words * sizeof(uint32_t));

@@ -13,6 +13,7 @@ struct Program {
 
 Cuda *cuda_of(Program *p) { return &p->cuda; }
 
+enum { HALF_TESTED = 8192 };
 enum { MOST_EPOCHS = 64, BULK_EXAMPLES = 1 << 20 }; /* of a call: a launch takes as long as some updates */
 
 static void cuda_caps(Caps *caps)
@@ -194,6 +195,27 @@ static Status evaluate_cases(Cuda *c, uint64_t first, uint64_t count, const Stop
 	return status;
 }
 
+/* bf16 has kernels for a limited number of cases at a time. */
+static void test_run(Cuda *c, uint64_t first, uint64_t count, float *out, uint64_t cases, Tally *sum)
+{
+	uint64_t most = c->half ? min_u64(HALF_TESTED, (uint64_t)c->row_teams * c->job.row_capacity) : count;
+
+	for (uint64_t at = 0; at < count; at += most) {
+		uint64_t some = min_u64(most, count - at);
+		Tally t = { 0 };
+		work_run(c, &(Work){ .mode = JOB_TEST,
+		                     .examples = some,
+		                     .batch = some,
+		                     .count = 1,
+		                     .first = first + at,
+		                     .out = out ? out + at * c->job.watched_count : NULL,
+		                     .out_cases = c->half ? some : cases,
+		                     .tally = &t,
+		                     .epochs = 1 });
+		tally_add(sum, &t);
+	}
+}
+
 static Status cuda_evaluate(Program *p, uint64_t first, uint64_t count, const StopFlag *stop, double *out, Tally *t)
 {
 	Cuda *c = &p->cuda;
@@ -215,15 +237,7 @@ static Status cuda_evaluate(Program *p, uint64_t first, uint64_t count, const St
 		c->host_out = arena_grow_raw(&c->cx->keep, c->host_out, c->host_out_cap, n, sizeof *c->host_out);
 		c->host_out_cap = n;
 	}
-	work_run(c, &(Work){ .mode = JOB_TEST,
-	                     .examples = count,
-	                     .batch = count,
-	                     .count = 1,
-	                     .first = first,
-	                     .out = out ? c->host_out : NULL,
-	                     .out_cases = cases,
-	                     .tally = &sum,
-	                     .epochs = 1 });
+	test_run(c, first, count, out ? c->host_out : NULL, cases, &sum);
 	for (uint64_t i = 0; out && i < n; i++)
 		out[i] = (double)c->host_out[i];
 	tally_add(t, &sum);

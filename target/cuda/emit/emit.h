@@ -396,7 +396,9 @@ void rule_pairs(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const Rul
 /* ---- tiles.c: weights that do not fit into shared memory ---------------------------------------------- */
 
 bool is_wide(const DeviceStep *s); /* a product in tiles */
-uint32_t tiles_plan(Kernel *k);    /* fills k->tile; bytes that its pieces need */
+/* Steps of a block's rows. A column of ones after a wide product is there already. */
+bool is_row_step(const Kernel *k, uint32_t step);
+uint32_t tiles_plan(Kernel *k); /* fills k->tile; bytes that its pieces need */
 void product_tiles(Kernel *k, uint32_t step);
 void gradient_tiles(Kernel *k, Reg leaves);                         /* and the update */
 void phase_move(Kernel *k, uint32_t first, uint32_t end, bool out); /* rows that steps need, or have written */

@@ -84,7 +84,7 @@ static const char *columns_plan(Kernel *k)
 		memset(h->map[b], 0xff, blocks * sizeof **h->map);
 	}
 	for (uint32_t i = 0; i < s->list->steps; i++) {
-		const char *why = step_plan(k, &s->step[i]);
+		const char *why = s->tiled ? half_tiles_columns(k, i) : step_plan(k, &s->step[i]);
 		if (why)
 			return why;
 	}
@@ -128,7 +128,7 @@ static const char *regions_plan(Kernel *k)
 
 	for (uint32_t i = 0; i < s->list->gradient; i++) {
 		const DeviceStep *d = &s->step[i];
-		if (d->kind != STEP_PRODUCT)
+		if (d->kind != STEP_PRODUCT || !is_row_step(k, i))
 			continue;
 		if (d->start && d->start != s->job->zero && !region_of(k, d->start)) {
 			if (k->regions == WEIGHT_REGIONS)
@@ -207,6 +207,25 @@ static uint32_t rows_wanted(const EmitSource *s)
 	return min_u32(MOST_ROWS, (uint32_t)round_up(max_u32(1, min_u32(most, s->leaf_rows)), LEAST_ROWS));
 }
 
+/* Rows of a block and the rings of tiles have the same place, one after the other. */
+static const char *tiled_plan(Kernel *k)
+{
+	const EmitSource *s = k->s;
+
+	for (uint32_t i = 0; i < s->kinds_of_leaves && !s->test; i++)
+		if (s->leaves[i] > 4)
+			return "leaves";
+	if (s->test && s->list->gradient && is_wide(&s->step[s->list->gradient - 1]))
+		return "outputs";
+	memory_plan(k, (uint32_t)round_up(ceil_div(s->batch_rows, s->team_blocks), 16));
+	uint32_t bytes = k->bytes - k->at_rows, cases = (uint32_t)round_up((uint64_t)s->batch_rows * 4, 128);
+	k->at_cases = k->at_rows;
+	k->at_rows += cases;
+	k->half->at_rows += cases;
+	k->bytes = k->at_rows + max_u32(bytes, half_tiles_plan(k));
+	return k->bytes > s->shared ? "shared memory" : NULL;
+}
+
 const char *half_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
@@ -221,6 +240,8 @@ const char *half_plan(Kernel *k)
 		why = regions_plan(k);
 	if (why)
 		return why;
+	if (s->tiled)
+		return tiled_plan(k);
 	uint32_t rows = rows_wanted(s);
 	for (memory_plan(k, rows); k->bytes > s->shared && rows > LEAST_ROWS;)
 		memory_plan(k, rows = rows > 64 ? 64 : LEAST_ROWS);
@@ -250,9 +271,11 @@ void half_begin(Kernel *k)
 	h->col_of_lane = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", k->tid, imm(3)), imm(1));
 	h->place[0] = lane_place(k, h->row, false);
 	h->place[1] = lane_place(k, h->row, true);
+	if (k->s->tiled)
+		half_ones(k); /* a barrier of the grid comes before they are read */
 	for (uint32_t i = 0; i < k->s->one_columns; i++) {
 		uint32_t col = k->s->ones[i];
-		if (!has_halves(k, BUF_ACT, col))
+		if (!has_halves(k, BUF_ACT, col) || k->s->tiled)
 			continue;
 		Loop l = loop_begin(e, k->tid, imm(k->block_rows), k->s->threads);
 		Reg one = reg(e, REG_H);

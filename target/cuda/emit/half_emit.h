@@ -49,6 +49,8 @@ Reg half_pair(Emit *e, Reg low, Reg high);
 void fragments_load(Kernel *k, Reg *f, uint32_t matrices, bool transposed, Reg at, uint32_t offset);
 void multiply_add(Emit *e, const Reg sum[4], const Reg a[4], const Reg b[2], const Reg *start);
 void half_steps(Kernel *k, uint32_t first, uint32_t end);
+/* Does a step after step i have these columns as an operand before another writes them? */
+bool operand_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint32_t count);
 
 /* ---- half_gradient.c ---- */
 
@@ -56,5 +58,14 @@ void half_gradient_plan(Kernel *k);
 void half_sums_begin(Kernel *k);         /* of a slice, or of a leaf */
 void half_changes(Kernel *k, Reg chunk); /* of a chunk of rows; chunk: its number in the slice */
 void half_sums_end(Kernel *k);
+
+/* ---- half_tiles.c ---- */
+
+const char *half_tiles_columns(Kernel *k, uint32_t step); /* NULL, or what is wrong */
+uint32_t half_tiles_plan(Kernel *k);                      /* bytes of the rings */
+void half_ones(Kernel *k);
+void half_product_tiles(Kernel *k, uint32_t step);
+void half_gradient_tiles(Kernel *k, Reg leaves);
+void half_phase(Kernel *k, uint32_t first, uint32_t end);
 
 #endif

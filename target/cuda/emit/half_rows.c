@@ -110,8 +110,7 @@ static void sums_begin(Kernel *k, const DeviceStep *s, const HalfTask *t, Reg fl
 	}
 }
 
-/* A step after step i has these rounded columns as an operand before another writes them. */
-static bool operand_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint32_t count)
+bool operand_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint32_t count)
 {
 	for (uint32_t n = i + 1; n < k->s->list->steps; n++) {
 		const DeviceStep *s = &k->s->step[n];

@@ -79,7 +79,7 @@ typedef struct DeviceStep {
 	/* bf16: weights of a product, where they are in Job.half, whose rows are those of the depth or of columns */
 	uint64_t half_at;
 	uint32_t half_row;
-	bool by_depth;
+	bool by_depth, to_end; /* to_end: its last column is that of a part */
 } DeviceStep;
 
 enum { RUN_ROWS, RUN_TIME, RUN_TIME_BACK };
@@ -275,17 +275,18 @@ typedef struct Job {
 	const DeviceTie *tie;        /* [ties] */
 	uint32_t ties;
 	const uint64_t *tied;
-	uint16_t *half;    /* bf16: [floats] weights rounded; 0 at places of the true unit's and of none */
-	const float *zero; /* a row of zeros */
-	uint32_t bufs;     /* that there are: BUF_CLEAN, or more */
-	float *buf[BUFS];  /* [teams][row_capacity][cols] each */
-	float *row_error;  /* [teams][row_capacity] */
-	uint8_t *verdict;  /* [teams][row_capacity] */
-	uint32_t *mask;    /* [teams][inputs][mask_words] which rows have an input */
-	float *sum;        /* [sums][floats]; of a leaf it is the one of its number modulo sums */
-	uint32_t sums;     /* a power of two */
-	float *stack;      /* [JOIN_LEVELS][floats] sums of complete subtrees of `sums` leaves */
-	float *pending;    /* [floats] */
+	uint16_t *half;        /* bf16: [floats] weights rounded; 0 at places of the true unit's and of none */
+	const float *zero;     /* a row of zeros */
+	uint32_t bufs;         /* that there are: BUF_CLEAN, or more */
+	float *buf[BUFS];      /* [teams][row_capacity][cols] each */
+	uint16_t *half_buf[2]; /* bf16: activations and deltas rounded, as buf */
+	float *row_error;      /* [teams][row_capacity] */
+	uint8_t *verdict;      /* [teams][row_capacity] */
+	uint32_t *mask;        /* [teams][inputs][mask_words] which rows have an input */
+	float *sum;            /* [sums][floats]; of a leaf it is the one of its number modulo sums */
+	uint32_t sums;         /* a power of two */
+	float *stack;          /* [JOIN_LEVELS][floats] sums of complete subtrees of `sums` leaves */
+	float *pending;        /* [floats] */
 	bool pending_full;
 	Tally *leaf_tally; /* [leaves of an update] */
 	double *norm;      /* [leaves of all links], and the result */

@@ -125,8 +125,7 @@ static void step_columns(Kernel *k, const DeviceStep *s)
 		use_columns(k, BUF_ACT, k->s->input[i].col, k->s->input[i].count);
 }
 
-/* Tiled: steps of a block's rows. A column of ones after a wide product is there already. */
-static bool is_row_step(const Kernel *k, uint32_t i)
+bool is_row_step(const Kernel *k, uint32_t i)
 {
 	const DeviceStep *s = &k->s->step[i];
 

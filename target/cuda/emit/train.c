@@ -508,9 +508,15 @@ static void phase_emit(Kernel *k, uint32_t first, uint32_t end)
 		scores |= k->s->step[i].kind == STEP_SCORES;
 		codes |= k->s->step[i].kind == STEP_CODES;
 	}
-	phase_move(k, first, end, false);
-	steps_emit(k, first, end);
-	phase_move(k, first, end, true);
+	if (k->half) {
+		half_phase(k, first, end);
+	} else {
+		phase_move(k, first, end, false);
+		steps_emit(k, first, end);
+		phase_move(k, first, end, true);
+	}
+	if (k->s->test && end == k->s->list->gradient)
+		outputs_store(k);
 	uint32_t none = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
 	if (scores)
 		scores_emit(k, codes, 0, k->workers);
@@ -554,13 +560,17 @@ static void update_tiled(Kernel *k, Reg update, const Barriers *b)
 	Reg leaves = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, leaves));
 	RuleNumbers n;
 
-	rule_numbers(k, &n);
+	if (!s->test)
+		rule_numbers(k, &n);
 	batch_begin(k, update, leaves);
 	spent(k, SPENT_KINDS);
 	for (uint32_t i = 0, end; i < s->list->gradient; i = end) {
 		end = i + 1;
 		if (is_wide(&s->step[i])) {
-			product_tiles(k, i);
+			if (k->half)
+				half_product_tiles(k, i);
+			else
+				product_tiles(k, i);
 		} else if (is_phase(k, i)) {
 			while (end < s->list->gradient && !is_wide(&s->step[end]))
 				end++;
@@ -580,7 +590,10 @@ static void update_tiled(Kernel *k, Reg update, const Barriers *b)
 	if_end(e, other);
 	if_end(e, last);
 	k->numbers = &n;
-	gradient_tiles(k, leaves);
+	if (k->half && !s->test)
+		half_gradient_tiles(k, leaves);
+	else if (!s->test)
+		gradient_tiles(k, leaves);
 	k->numbers = NULL;
 	spent(k, SPENT_GRADIENT);
 	barrier_arrive(k, &b->grid);
