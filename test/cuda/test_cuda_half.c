@@ -13,34 +13,40 @@ typedef struct Trial {
 	Side s;
 	Cases c;
 	uint64_t cases, links;
+	bool wide; /* layers of so many weights that they are cut into tiles, if shared memory has no room for them */
 	double *w, *gradient, *after; /* [links] */
 } Trial;
 
 /* ---- networks ---- */
 
-static uint32_t size_of(Dice *d) { return one_in(d, 3) ? 16 * (1 + roll(d, 3)) : 1 + roll(d, 45); }
+static uint32_t size_of(const Trial *t, Dice *d)
+{
+	if (t->wide)
+		return 130 + roll(d, 40);
+	return one_in(d, 3) ? 16 * (1 + roll(d, 3)) : 1 + roll(d, 45);
+}
 
 static void draft_layers(Trial *t)
 {
 	static const char *const fns[] = { "", " tanh", " relu", "" };
 	static const char *const rules_known[] = { "momentum", "adam", "rprop", "doug", "quickprop" };
 	Dice *d = &t->d;
-	uint32_t hidden = 1 + roll(d, 2), groups = 1 + roll(d, 2), n = 0;
+	uint32_t hidden = 1 + roll(d, 2), groups = t->wide ? 1 : 1 + roll(d, 2), n = 0;
 	bool cross = one_in(d, 2);
 	char *p = t->text, *end = p + sizeof t->text;
 
 	p += snprintf(p, (size_t)(end - p), "defaults 1989\n");
 	for (uint32_t i = 0; i < groups; i++)
-		p += snprintf(p, (size_t)(end - p), "group in%u %u input\n", i, size_of(d));
+		p += snprintf(p, (size_t)(end - p), "group in%u %u input\n", i, size_of(t, d));
 	for (uint32_t i = 0; i < hidden; i++)
-		p += snprintf(p, (size_t)(end - p), "group h%u %u%s\n", i, size_of(d), fns[roll(d, COUNT(fns))]);
+		p += snprintf(p, (size_t)(end - p), "group h%u %u%s\n", i, size_of(t, d), fns[roll(d, COUNT(fns))]);
 	p += snprintf(p, (size_t)(end - p), "group out %u output\n", 1 + roll(d, 30));
 	for (uint32_t i = 0; i < groups; i++)
 		p += snprintf(p, (size_t)(end - p), "connect in%u -> h0\n", i);
 	for (n = 1; n < hidden; n++)
 		p += snprintf(p, (size_t)(end - p), "connect h%u -> h%u\n", n - 1, n);
 	p += snprintf(p, (size_t)(end - p), "connect h%u -> out\n%s", hidden - 1,
-	              one_in(d, 3) ? "connect in0 -> out\n" : "");
+	              !t->wide && one_in(d, 3) ? "connect in0 -> out\n" : "");
 	p += snprintf(p, (size_t)(end - p), "connect true -> out%s\n", one_in(d, 4) ? "" : ", h0");
 	snprintf(p, (size_t)(end - p), "train precision bf16 rate 0.01 momentum 0.5 rule %s error %s\n",
 	         rules_known[roll(d, COUNT(rules_known))], cross ? "cross-entropy" : "squared");
@@ -159,7 +165,8 @@ static void gradient_is_near(Trial *t)
 
 static void trial_open(Trial *t, uint64_t seed, const char *how, const char *threads, const char *blocks, bool index)
 {
-	*t = (Trial){ .d = { seed } };
+	bool wide = t->wide;
+	*t = (Trial){ .d = { seed }, .wide = wide };
 	draft_layers(t);
 	setenv("MICROPROP_CUDA", how, 1);
 	setenv("MICROPROP_CUDA_THREADS", threads, 1);
@@ -176,6 +183,15 @@ static void trial_open(Trial *t, uint64_t seed, const char *how, const char *thr
 	side_take(&t->s, &t->c);
 }
 
+/* Where a job that fails ends. */
+static void show_failure(const Trial *t)
+{
+	print_error("%s%llu cases\n", t->text, (unsigned long long)t->cases);
+	for (size_t i = 0; i < t->s.cx.message_count; i++)
+		print_error("%s\n", ctx_error(&t->s.cx, i)->text);
+	assert_true(false);
+}
+
 static void trial_close(Trial *t)
 {
 	cases_free(&t->c);
@@ -188,10 +204,14 @@ static void trial_close(Trial *t)
 /* Some updates, in one launch or one by one. */
 static void trial_train(Trial *t, bool at_once, uint64_t batch)
 {
+	static jmp_buf edge;
 	uint64_t each = ceil_div(t->cases, batch);
 	Update u[UPDATES];
 	Tally tally[UPDATES] = { { 0 } };
 
+	t->s.cx.edge = &edge;
+	if (setjmp(edge))
+		show_failure(t);
 	for (uint64_t k = 0; k < UPDATES; k++)
 		update_fill(&t->s.opt, 1 + k, 0, 0, &u[k]);
 	if (at_once) {
@@ -260,11 +280,62 @@ static void shapes_have_the_same_bits(void **state)
 	}
 }
 
+/* The first line of the kernel that was made last. */
+static bool is_tiled(const char *dump)
+{
+	char line[256] = "";
+	FILE *f = fopen(dump, "r");
+
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof line, f));
+	fclose(f);
+	return strstr(line, ", tiles") != NULL;
+}
+
+static void tiles_have_the_bits_of_rows(void **state)
+{
+	static const struct {
+		const char *how, *threads, *blocks, *shared;
+	} ways[] = { { "emulate:2", "128", "4", "232448" }, { "emulate:3", "256", "3", "104000" } };
+	static Trial t;
+	const char *dump = "cuda-half.ptx";
+
+	(void)state;
+	setenv("MICROPROP_CUDA_DUMP", dump, 1);
+	for (uint64_t seed = 40; seed < 44; seed++) {
+		double *first = NULL;
+		for (size_t i = 0; i < COUNT(ways); i++) {
+			setenv("MICROPROP_CUDA_SHARED", ways[i].shared, 1);
+			t.wide = true;
+			trial_open(&t, seed, ways[i].how, ways[i].threads, ways[i].blocks, false);
+			trial_train(&t, true, seed % 2 ? t.cases : 1 + t.cases / 2);
+			if (!first)
+				first = calloc(t.links, sizeof *first);
+			if (rules[t.s.opt.rule].needs_norm) /* tiles have no sum of all squares */
+				assert_false(i);
+			else
+				assert_int_equal(is_tiled(dump), i);
+			assert_true(!i || memcmp(first, t.after, t.links * sizeof *first) == 0);
+			memcpy(first, t.after, t.links * sizeof *first);
+			bool norm = rules[t.s.opt.rule].needs_norm;
+			trial_close(&t);
+			if (norm)
+				break;
+		}
+		free(first);
+	}
+	t.wide = false;
+	unsetenv("MICROPROP_CUDA_SHARED");
+	unsetenv("MICROPROP_CUDA_DUMP");
+	remove(dump);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_networks_are_near),
 		cmocka_unit_test(shapes_have_the_same_bits),
+		cmocka_unit_test(tiles_have_the_bits_of_rows),
 	};
 	cmocka_set_test_filter(getenv("MICROPROP_TEST"));
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -217,13 +217,17 @@ static const char *tiled_plan(Kernel *k)
 			return "leaves";
 	if (s->test && s->list->gradient && is_wide(&s->step[s->list->gradient - 1]))
 		return "outputs";
-	memory_plan(k, (uint32_t)round_up(ceil_div(s->batch_rows, s->team_blocks), 16));
-	uint32_t bytes = k->bytes - k->at_rows, cases = (uint32_t)round_up((uint64_t)s->batch_rows * 4, 128);
-	k->at_cases = k->at_rows;
-	k->at_rows += cases;
-	k->half->at_rows += cases;
-	k->bytes = k->at_rows + max_u32(bytes, half_tiles_plan(k));
-	return k->bytes > s->shared ? "shared memory" : NULL;
+	uint32_t rows = (uint32_t)min_u64(MOST_ROWS, round_up(ceil_div(s->batch_rows, s->team_blocks), 16));
+	for (;; rows = (uint32_t)round_up(rows / 2, 16)) {
+		memory_plan(k, rows);
+		uint32_t bytes = k->bytes - k->at_rows, cases = (uint32_t)round_up((uint64_t)s->batch_rows * 4, 128);
+		k->at_cases = k->at_rows;
+		k->at_rows += cases;
+		k->half->at_rows += cases;
+		k->bytes = k->at_rows + max_u32(bytes, half_tiles_plan(k));
+		if (k->bytes <= s->shared || rows == 16)
+			return k->bytes > s->shared ? "shared memory" : NULL;
+	}
 }
 
 const char *half_plan(Kernel *k)

@@ -66,6 +66,6 @@ uint32_t half_tiles_plan(Kernel *k);                      /* bytes of the rings 
 void half_ones(Kernel *k);
 void half_product_tiles(Kernel *k, uint32_t step);
 void half_gradient_tiles(Kernel *k, Reg leaves);
-void half_phase(Kernel *k, uint32_t first, uint32_t end);
+void half_phase(Kernel *k, uint32_t first, uint32_t end, bool scores, bool codes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bf16: networks whose weights do not fit into shared memory, as tiles.c has them. In: rounded rows and weights in global
- * memory. Out: rows as floats and rounded, where others read them; the update. Must hold: sums begin with their start
- * and add 16 sources, or rows, at a time, in order; slices and leaves join as doc/arithmetic.md says.
+/* bf16: networks whose weights do not fit into shared memory, as tiles.c has them. In: rounded rows and weights in
+ * global memory. Out: rows as floats and rounded, where others read them; the update. Must hold: sums begin with their
+ * start and add 16 sources, or rows, at a time, in order; slices and leaves join as doc/arithmetic.md says.
  *
  * A tile of rows by columns is a block's; operands come in pieces 64 deep, through a ring in shared memory whose rows
  * are an odd number of 16 bytes apart. Counts of cycles of 16 sources, for 64 x 64 with 8 warps of 2 x 2 tiles: 8 x 12
@@ -805,15 +805,46 @@ static void rows_clear(Kernel *k)
 	barrier_block(e);
 }
 
-void half_phase(Kernel *k, uint32_t first, uint32_t end)
+static void phase_rows(Kernel *k, uint32_t first, uint32_t end, bool scores, bool codes)
 {
+	Emit *e = k->e;
+
 	rows_clear(k);
 	half_inputs(k);
+	targets_stage(k);
 	rows_move(k, first, end, false);
-	ins(k->e, "cp.async.wait_all");
-	barrier_block(k->e);
+	ins(e, "cp.async.wait_all");
+	barrier_block(e);
 	half_steps(k, first, end);
 	rows_move(k, first, end, true);
+	if (k->s->test && end == k->s->list->gradient)
+		outputs_store(k);
+	uint32_t none = if_begin(e, less(e, k->tid, imm(k->workers)));
+	if (scores)
+		scores_emit(k, codes, 0, k->workers);
+	if_end(e, none);
+	barrier_block(e);
+}
+
+/* As many rows at a time as there is room for. */
+void half_phase(Kernel *k, uint32_t first, uint32_t end, bool scores, bool codes)
+{
+	Emit *e = k->e;
+	uint32_t most = (uint32_t)ceil_div(k->s->batch_rows, k->s->team_blocks);
+
+	if (most <= k->block_rows) {
+		phase_rows(k, first, end, scores, codes);
+		return;
+	}
+	Reg row0 = op1(e, REG_R, "mov.u32", k->row0), rows = op1(e, REG_R, "mov.u32", k->my_rows);
+	Reg past = add(e, row0, rows);
+	Loop l = loop_begin(e, row0, past, k->block_rows);
+	ins(e, "mov.u32 $, $", k->row0, l.i);
+	ins(e, "min.u32 $, $, #", k->my_rows, op2(e, REG_R, "sub.u32", past, l.i), k->block_rows);
+	phase_rows(k, first, end, scores, codes);
+	loop_end(e, &l);
+	ins(e, "mov.u32 $, $", k->row0, row0);
+	ins(e, "mov.u32 $, $", k->my_rows, rows);
 }
 
 /* Columns that are always 1, of rows in global memory. */

@@ -494,7 +494,8 @@ static void batch_begin(Kernel *k, Reg update, Reg leaves)
 	case_load(k, number, c.i, less(e, c.i, k->rows));
 	ins(e, "st.shared.u32 [$+#], $", mad(e, c.i, 4, k->memory), k->at_cases, number);
 	loop_end(e, &c);
-	targets_stage(k);
+	if (!k->half)
+		targets_stage(k);
 	ins(e, "cp.async.wait_all");
 	barrier_block(e);
 }
@@ -509,14 +510,12 @@ static void phase_emit(Kernel *k, uint32_t first, uint32_t end)
 		codes |= k->s->step[i].kind == STEP_CODES;
 	}
 	if (k->half) {
-		half_phase(k, first, end);
-	} else {
-		phase_move(k, first, end, false);
-		steps_emit(k, first, end);
-		phase_move(k, first, end, true);
+		half_phase(k, first, end, scores, codes);
+		return;
 	}
-	if (k->s->test && end == k->s->list->gradient)
-		outputs_store(k);
+	phase_move(k, first, end, false);
+	steps_emit(k, first, end);
+	phase_move(k, first, end, true);
 	uint32_t none = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
 	if (scores)
 		scores_emit(k, codes, 0, k->workers);
