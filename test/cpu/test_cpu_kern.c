@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Products and index lists of the cpu target: every kernel this CPU can run against one plain chain of fmaf, bit
- * for bit; and checksums against the plain one. */
+ * for bit; checksums against the plain one; errors of single outputs against those of rows. */
 #include <float.h>
 #include <math.h>
 
@@ -364,6 +364,49 @@ static void checksums(void **state)
 		}
 }
 
+/* A single sigmoid has rows computed together. Beside a second output without a target it is a row by itself: the same
+ * errors and slopes, bit for bit. */
+static void errors_of_one_sigmoid(void **state)
+{
+	enum { ROWS = 50, ROW = LANES };
+	static float net[ROWS * ROW], out[ROWS * ROW], y[2][ROWS * 2], weight[ROWS], back[2][ROWS * ROW], value[2][ROWS];
+	(void)state;
+	for (int n = 0; n < 200; n++)
+		for (int k = 0; k < kern_count; k++) {
+			uint32_t rows = 1 + (uint32_t)draw(ROWS), at[2 * ROWS];
+			uint64_t y_at[ROWS];
+			row_numbers(at, ROWS / 2);
+			fill(net, COUNT(net), 8);
+			fill(weight, COUNT(weight), 2);
+			kerns[k]->units(&(Rows){ .rows = ROWS, .cols = 2, .row = ROW }, FN_SIGMOID, net, out);
+			for (uint32_t m = 0; m < ROWS; m++) {
+				float target = draw(5) ? (float)draw(2) : draw(2) ? NAN : (float)draw(5) / 4;
+				y[0][m] = y[1][2 * m] = target;
+				y[1][2 * m + 1] = NAN;
+				y_at[m] = draw(ROWS);
+				value[0][m] = value[1][m] = 0.25f;
+			}
+			for (uint32_t cols = 1; cols <= 2; cols++) {
+				Errors e = { .of = { .rows = rows, .cols = cols, .row = ROW, .at = n % 2 ? at : NULL },
+					         .error = ERR_CROSS_ENTROPY,
+					         .fn = FN_SIGMOID,
+					         .out = out,
+					         .net = net,
+					         .y = y[cols - 1],
+					         .y_row = cols,
+					         .y_at = n % 3 ? y_at : NULL,
+					         .weight = n % 5 ? weight : NULL,
+					         .back = n % 7 ? back[cols - 1] : NULL,
+					         .value = value[cols - 1] };
+				memset(back[cols - 1], 0, sizeof back[0]);
+				kerns[k]->errors(&e);
+			}
+			assert_memory_equal(value[0], value[1], sizeof value[0]);
+			for (uint32_t m = 0; m < ROWS; m++)
+				assert_memory_equal(&back[0][m * ROW], &back[1][m * ROW], sizeof(float));
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +418,7 @@ int main(void)
 		cmocka_unit_test(lists_forward),
 		cmocka_unit_test(lists_gradient),
 		cmocka_unit_test(checksums),
+		cmocka_unit_test(errors_of_one_sigmoid),
 	};
 
 	kerns_find();

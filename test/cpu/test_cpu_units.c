@@ -710,30 +710,42 @@ static void test_update(void **state)
 	}
 }
 
-/* Momentum has a way of its own.  With an op more, which changes nothing, it is any formula: the same bits. */
-static void test_momentum(void **state)
+/* Momentum and adam have kernels of their own.  With an op more, which changes nothing, they are any formula: the same
+ * bits. */
+static void check_own_kernel(uint32_t rule)
 {
 	static Weights before, fast, plain;
-	Formula f = formula_of(0), longer = f;
+	Formula f = formula_of(rule), longer = f;
 	float param[P_COUNT];
 	uint32_t real[WEIGHTS / 32 + 1];
-	(void)state;
-	assert_string_equal(rules[0].name, "momentum");
 	longer.op[longer.ops++] = (Op){ .op = OP_CONST, .value = 1 };
-	numbers_of(0, param);
+	numbers_of(rule, param);
 	for (int shape = 0; shape < SHAPES; shape++)
 		for (int i = 0; i < kerns; i++) {
 			param[P_DECAY] = shape % 2 ? 0.0625f : 0;
+			param[P_EPSILON] = shape % 5 ? param[P_EPSILON] : 0;
 			for (size_t k = 0; k < COUNT(real); k++)
 				real[k] = (uint32_t)random_u64(7, STREAM_DATA, drawn++);
 			fill(before.v[0], VARIABLES * WEIGHTS, anything);
+			if (shape % 4 == 0)
+				memset(before.v[0], 0, sizeof before.v[0] / 2); /* no gradient: with no mean square, no step */
+			if (shape % 4 == 0)
+				memset(before.v[3], 0, sizeof before.v[3]);
 			fast = plain = before;
 			Sweep a = sweep_of(&f, param, shape % 3 ? real : NULL, &fast, WEIGHTS), b = a;
 			b = sweep_of(&longer, param, a.real, &plain, WEIGHTS);
 			kern[i]->update(&a);
 			kern[i]->update(&b);
-			assert_same(plain.v[0], fast.v[0], VARIABLES * WEIGHTS, "momentum", kern[i]->name);
+			assert_same(plain.v[0], fast.v[0], VARIABLES * WEIGHTS, rules[rule].name, kern[i]->name);
 		}
+}
+
+static void test_own_kernels(void **state)
+{
+	(void)state;
+	for (uint32_t rule = 0; rule < rule_count; rule++)
+		if (strcmp(rules[rule].name, "momentum") == 0 || strcmp(rules[rule].name, "adam") == 0)
+			check_own_kernel(rule);
 }
 
 /* The mean square of a first gradient of 1 is 1 - beta2, rounded once. */
@@ -796,11 +808,11 @@ static void test_transpose(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_functions), cmocka_unit_test(test_exp_and_log),    cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_softmax),   cmocka_unit_test(test_deltas),         cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_saturated), cmocka_unit_test(test_error_from_net), cmocka_unit_test(test_error_nan),
-		cmocka_unit_test(test_scores),    cmocka_unit_test(test_outcomes),       cmocka_unit_test(test_update),
-		cmocka_unit_test(test_momentum),  cmocka_unit_test(test_adam_square),    cmocka_unit_test(test_add),
+		cmocka_unit_test(test_functions),   cmocka_unit_test(test_exp_and_log),    cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_softmax),     cmocka_unit_test(test_deltas),         cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_saturated),   cmocka_unit_test(test_error_from_net), cmocka_unit_test(test_error_nan),
+		cmocka_unit_test(test_scores),      cmocka_unit_test(test_outcomes),       cmocka_unit_test(test_update),
+		cmocka_unit_test(test_own_kernels), cmocka_unit_test(test_adam_square),    cmocka_unit_test(test_add),
 		cmocka_unit_test(test_transpose),
 	};
 	return cmocka_run_group_tests(tests, enter, NULL);
