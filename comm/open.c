@@ -56,7 +56,9 @@ const Comm *comm_open(Ctx *cx)
 	const char *why;
 	void *module = module_open(cx, job.module, &why);
 	if (!module)
-		fail(cx, MP_BAD_INPUT, "build it where that MPI is installed, or set MICROPROP_COMM to the module",
+		fail(cx, MP_BAD_INPUT,
+		     LOADS_LIBRARIES ? "build it where that MPI is installed, or set MICROPROP_COMM to the module"
+		                     : "start one process, which needs no MPI; it uses all cores",
 		     "this is a job of %u processes (%s), but module microprop-%s.so cannot be loaded: %s", job.size,
 		     job.variable, job.module, why);
 	CommFn *join;
