@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import sys
 import warnings
 from ctypes import c_void_p
-from typing import Any, List, NamedTuple, Optional, Type
+from typing import Any, List, NamedTuple, Optional, Tuple, Type
 
 from . import _library
 from ._library import lib, text_of
@@ -69,11 +71,19 @@ _classes = {_library.FAILED: RunError, _library.BAD_INPUT: InputError, _library.
             _library.NO_MEMORY: OutOfMemory}
 
 
-class Handle:
-    """An opaque handle; `keeps` must outlive it."""
+def _outside() -> int:
+    """Frames between the function that calls this and the code that uses the package."""
+    here, level, frame = os.path.dirname(__file__), 1, sys._getframe(1)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == here:
+        frame, level = frame.f_back, level + 1
+    return level
 
-    def __init__(self, kind: str, keeps: Any = None) -> None:
-        self.kind, self.keeps, self.at = kind, keeps, c_void_p()
+
+class Handle:
+    """An opaque handle; `keeps` must outlive it. alias: a path that messages call by another name."""
+
+    def __init__(self, kind: str, keeps: Any = None, alias: Optional[Tuple[str, str]] = None) -> None:
+        self.kind, self.keeps, self.at, self.alias = kind, keeps, c_void_p(), alias
         self._close = getattr(lib, f"mp_{kind}_close")
         self._get_error = getattr(lib, f"mp_{kind}_get_error")
 
@@ -89,6 +99,11 @@ class Handle:
         """For the call that opens it."""
         return ctypes.byref(self.at)
 
+    def text(self, b: Any) -> Optional[str]:
+        """Text of the library."""
+        found = text_of(b)
+        return (found.replace(*self.alias) if self.alias else found) or None
+
     def messages(self) -> List[Message]:
         found = []
         while True:
@@ -96,15 +111,15 @@ class Handle:
             if not e:
                 return found
             m = e.contents
-            found.append(Message(text_of(m.text), text_of(m.remedy) or None, text_of(m.file) or None, m.line, m.column,
+            found.append(Message(self.text(m.text) or "", self.text(m.remedy), self.text(m.file), m.line, m.column,
                                  m.offset, text_of(m.excerpt) or None, m.severity == 1))
 
-    def check(self, status: int, level: int = 3, trains: bool = False) -> int:
+    def check(self, status: int, trains: bool = False) -> int:
         """Raises unless the call succeeded, or trains and was stopped; warns of notes."""
         if status == _library.OK or (trains and status == _library.STOPPED):
             for m in self.messages():
                 if m.note:
-                    warnings.warn(str(m), Note, stacklevel=level)
+                    warnings.warn(str(m), Note, stacklevel=_outside())
             return status
         kind: Type[Error] = _classes[status]
         raise kind([m for m in self.messages() if not m.note])

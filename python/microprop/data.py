@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import difflib
 import os
+import warnings
 from ctypes import POINTER, c_uint32
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import _display
-from ._errors import Handle
+from ._errors import Handle, Note, _outside
 from ._library import lib, mp_cases, mp_data_info, mp_data_options, text_array, text_of
+from ._rows import is_frame
 
 Path = Union[str, os.PathLike]
+MANY_TEXTS = 50  # of a column: more are hardly categories
 TYPES = {"float32", "float64", "float16", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64",
          "bool"}
 
@@ -36,10 +40,6 @@ class DataInfo(NamedTuple):
     named: bool
     scale: str
     class_cases: Dict[str, int]  # the class balance
-
-
-def is_frame(x: Any) -> bool:
-    return hasattr(x, "columns") and hasattr(x, "iloc")
 
 
 def is_sparse(x: Any) -> bool:
@@ -65,11 +65,19 @@ def frame_arrays(frame: Any) -> Tuple[np.ndarray, List[str]]:
     columns, names = [], []
     for label in frame.columns:
         values = frame[label]
+        if values.dtype.kind in "mM":
+            raise ValueError(f"column {label!r} holds times: make numbers of them, or leave it out")
         if values.dtype.kind in "biuf":
+            if values.isna().any():
+                raise ValueError(f"column {label!r} has missing values: fill them, leave out the rows, or use "
+                                 "Table(frame), which encodes them")
             columns.append(np.asarray(values, dtype=np.float64))
             names.append(str(label))
             continue
         levels = values.cat.categories if hasattr(values, "cat") else sorted(set(values.dropna()), key=str)
+        if len(levels) > MANY_TEXTS:
+            warnings.warn(f"column {label!r} has {len(levels)} different values, an input for each", Note,
+                          stacklevel=_outside())
         for level in levels:
             columns.append(np.asarray(values == level, dtype=np.float64))
             names.append(f"{label}={level}")
@@ -218,9 +226,10 @@ class Data:
         self._handle.check(lib.mp_data_get_info(self._handle, ctypes.byref(at)))
         i = at.contents
         balance = {text_of(i.class_names[k]): i.class_cases[k] for k in range(i.classes)}
-        return DataInfo(text_of(i.name), text_of(i.storage), i.cases, i.sequences, i.inputs, i.targets, i.density,
-                        i.min, i.max, i.target_min, i.target_max, i.bytes, i.missing, bool(i.weighted), bool(i.named),
-                        text_of(i.scale), balance)
+        name = self._handle.text(i.name) or ""
+        return DataInfo(name, text_of(i.storage), i.cases, i.sequences, i.inputs, i.targets, i.density, i.min, i.max,
+                        i.target_min, i.target_max, i.bytes, i.missing, bool(i.weighted), bool(i.named), text_of(i.scale),
+                        balance)
 
     def __len__(self) -> int:
         return self.info.cases
@@ -310,7 +319,9 @@ def reading(options: Dict[str, Any]) -> Any:
     fields = dict(mp_data_options._fields_)
     for name, value in options.items():
         if name not in fields or name in ("size", "like", "class_count"):
-            raise TypeError(f"there is no option {name!r} of reading")
+            near = difflib.get_close_matches(name, [f for f in fields if f != "size"], 1)
+            hint = f"did you mean {near[0]!r}?" if near else "doc/data.md lists them"
+            raise TypeError(f"there is no option {name!r} of reading; {hint}")
         if name == "classes":
             o.classes, o.class_count = text_array(value), len(value)
         elif fields[name] is ctypes.c_char_p:

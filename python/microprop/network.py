@@ -91,7 +91,10 @@ class Network:
             net.group(name, size, None if i == 0 else output if role else hidden, role=role)
         for a, b in zip(names, names[1:]):
             net.connect([a, "true"], b)
-        return net.train(**train) if train else net
+        if train:
+            net.train(**train)
+        net._handle  # what is wrong is said here
+        return net
 
     # ---- building ----
 
@@ -148,7 +151,7 @@ class Network:
     def _handle(self) -> Handle:
         if self._made is None:
             made, text = Handle("net"), "\n".join(self._lines) + "\n"
-            made.check(lib.mp_net_parse(made.out(), text.encode(), self._name.encode(), None), 4)
+            made.check(lib.mp_net_parse(made.out(), text.encode(), self._name.encode(), None))
             self._made = made
         return self._made
 

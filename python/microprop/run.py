@@ -19,7 +19,8 @@ from . import _display
 from ._errors import Handle, InputError, Message, RunError
 from ._library import (ReportFn, RestartsFn, TickFn, lib, mp_export, mp_exported, mp_result, text_array, text_of,
                        written)
-from .data import Data, Path, as_data, is_frame, reading
+from ._rows import is_frame, is_rows, table_file
+from .data import Data, Path, as_data, reading
 from .network import Network, option_name, option_text
 
 LONG_CALL = 100_000  # connections from which on a predictor releases the GIL
@@ -227,6 +228,7 @@ class Run:
         self.network = network
         self._early = options
         self._made: Optional[Handle] = None
+        self._loaded: Optional[Any] = None  # path of the weights
         if not network._info.open:
             self._handle
 
@@ -262,9 +264,13 @@ class Run:
         if data is not None:
             if isinstance(data, (Data, tuple)):
                 return data if isinstance(data, Data) else Data(*data)
-            if isinstance(data, (str, bytes, os.PathLike)):
+            path = isinstance(data, (str, bytes, os.PathLike))
+            if (path or is_rows(data, ())) and not self.network._info.open and self.columns:
+                return self.data_for(data)
+            if path:
                 return Data.open(data)
-            raise TypeError(f"expected Data, a tuple (x, y) or a path, not {type(data).__name__}")
+            hint = "; of a frame, give Table(frame)" if is_frame(data) else ""
+            raise TypeError(f"expected Data, a tuple (x, y) or a path, not {type(data).__name__}{hint}")
         info = self.network._info
         path = getattr(info, which)
         if not path:
@@ -274,6 +280,9 @@ class Run:
         return Data._of(handle)
 
     def _both(self, data: Any, test: Any) -> Any:
+        if hasattr(data, "cut"):  # a Table, whose networks watch the error of rows held out
+            found, rest = data.cut(0.2 if test is None else 0)
+            return found, rest if test is None else self._data(test)
         found = self._data(data)
         if found is None:
             raise ValueError("the network names no data: give some")
@@ -286,10 +295,10 @@ class Run:
               other_data: bool = False, **options: Any) -> Report:
         """Trains until a criterion ends it, and returns the last report.
 
-        data: Data, (x, y), or a path; None: that which the network names. callback(report) is called after epochs, as
-        option `report` says, and always after the last; a true result stops the run. other_data: data may differ from
-        that of earlier calls. Ctrl-C stops the run after its current update and raises KeyboardInterrupt; the run can
-        be saved or trained on.
+        data: Data, (x, y), a path, or a Table, of which a fifth is held out; None: that which the network names.
+        callback(report) is called after epochs, as option `report` says, and always after the last; a true result
+        stops the run. other_data: data may differ from that of earlier calls. Ctrl-C stops the run after its current
+        update and raises KeyboardInterrupt; the run can be saved or trained on.
         """
         found, held_out = self._both(data, test)
         self.set(**options)
@@ -386,11 +395,13 @@ class Run:
     def open(cls, path: Path, **options: Any) -> "Run":
         """A saved model: network, weights, classes, scale; or a network of another program with its weights."""
         run = cls(Network(path), **options)
+        run._loaded = os.fspath(path)
         return run if run.network._info.weights else run.load(path)
 
     def load(self, path: Path) -> "Run":
         """Weights from a file."""
         self._handle.check(lib.mp_run_load(self._handle, os.fsencode(path)))
+        self._loaded = os.fspath(path)
         return self
 
     def resume(self, path: Path) -> "Run":
@@ -471,21 +482,26 @@ class Run:
 
     def _unlabelled(self, x: Any) -> Data:
         """Data of anything; frames by the names of the columns that the model was trained on."""
-        if is_frame(x) and self.columns:
+        columns = self.columns
+        if isinstance(x, (str, os.PathLike)) or (columns and is_rows(x, columns)):
             return self.data_for(x)
-        if isinstance(x, (str, os.PathLike)):
-            return self.data_for(x)
+        if isinstance(x, np.ndarray) and x.ndim == 1 and self.network.inputs > 1:
+            raise InputError([Message(f"an array of one dimension is no list of cases of {self.network.inputs} inputs",
+                                     "give an array [cases, inputs]: of a single case, x[None]")])
         return as_data(x)
 
     def data_for(self, source: Any, **options: Any) -> Data:
-        """A file or a frame encoded as the table was that the run was trained on: columns are found by name."""
-        with table_file(source) as path:
-            handle = Handle("data", self._handle)
-            handle.check(lib.mp_data_open_for(handle.out(), os.fsencode(path), self._handle, reading(options), None))
+        """A file, a frame or dicts encoded as the table was that the run was trained on: columns are found by name."""
+        with table_file(source) as file:
+            handle, path = Handle("data", self._handle, file.alias), os.fsencode(file.path)
+            handle.check(lib.mp_data_open_for(handle.out(), path, self._handle, reading(options), None))
         return Data._of(handle)
 
     def predict(self, x: Any) -> np.ndarray:
-        """Outputs [cases, outputs]; of a model of a table in its units."""
+        """Outputs [cases, outputs]; of a model of a table in its units.
+
+        x: Data, an array, a sparse matrix; of a model of a table also a path, a frame, a row of one, a dict, or dicts.
+        """
         data = self._unlabelled(x)
         out = np.empty((len(data), self.network.outputs))
         self._handle.check(lib.mp_run_test(self._handle, data._handle, None, out.ctypes.data))
@@ -494,6 +510,15 @@ class Run:
                 low, high = (lib.mp_run_decode(self._handle, k, v) for v in (0.0, 1.0))
                 out[:, k] = low + out[:, k] * (high - low)
         return out
+
+    def guess(self, x: Any) -> np.ndarray:
+        """The best guess of each case: its class; 0 or 1 of a binary target; otherwise the outputs themselves."""
+        out, classes = self.predict(x), self.classes
+        if classes and len(classes) == out.shape[1]:
+            return np.array(classes)[out.argmax(axis=1)]
+        if self.task == "binary":
+            out = (out > 0.5).astype(int)
+        return out[:, 0] if out.shape[1] == 1 else out
 
     def predictor(self) -> Predictor:
         """For single cases with the least delay; it has the weights as they are now."""
@@ -598,7 +623,8 @@ class Run:
 
     def __repr__(self) -> str:
         r = self.report
-        trained = f"epoch {r.epoch}, error {r.error:.4g}" if r.epoch else "not trained"
+        untrained = f"weights of {self._loaded}" if self._loaded else "not trained"
+        trained = f"epoch {r.epoch}, error {r.error:.4g}" if r.epoch else untrained
         return f"<Run of {self.network!r}: {trained}>"
 
     def _repr_svg_(self) -> Optional[str]:
@@ -615,15 +641,3 @@ class Run:
                      if getattr(r, k) is not None]
             rows.append(("fingerprint", self.fingerprint))
         return _display.table([], rows) + (self._repr_svg_() or "")
-
-
-@contextlib.contextmanager
-def table_file(source: Any) -> Iterator[str]:
-    """The path of a table: itself, or that of a frame written as CSV."""
-    if not is_frame(source):
-        yield os.fspath(source)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "frame.csv")
-        source.to_csv(path, index=False)
-        yield path

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._display import table as html_table
 from ._errors import Handle
 from ._library import lib, mp_cut, mp_topology, text_of, written
+from ._rows import table_file
 from .data import Data, reading
 from .network import Network
-from .run import table_file
+from .run import Run
 
 
 class Column(NamedTuple):
@@ -29,10 +31,13 @@ class Table:
     inputs, weight, category, ...
     """
 
+    held_out: Optional[Data] = None  # by train
+    _is_cut = False
+
     def __init__(self, source: Any, task: Optional[str] = None, **options: Any) -> None:
-        self._handle = Handle("table")
-        with table_file(source) as path:
-            self._handle.check(lib.mp_table_open(self._handle.out(), os.fsencode(path), reading(options),
+        with table_file(source) as file:
+            self._handle = Handle("table", alias=file.alias)
+            self._handle.check(lib.mp_table_open(self._handle.out(), os.fsencode(file.path), reading(options),
                                                  task and task.encode(), None))
 
     @property
@@ -45,7 +50,13 @@ class Table:
 
     @property
     def decisions(self) -> List[str]:
-        return text_of(self._info.decisions).splitlines()
+        """What was found out, a line each; options are those of this class."""
+        text = self._handle.text(self._info.decisions) or ""
+        return re.sub(r"--([a-z]+)", r"\1=", text).splitlines()
+
+    @property
+    def name(self) -> str:
+        return self._handle.text(self._info.name) or ""
 
     def __len__(self) -> int:
         return self._info.rows
@@ -65,29 +76,44 @@ class Table:
             balance: bool = False) -> Tuple[Data, Optional[Data]]:
         """Cases to train on and those held out: about `share` of the rows, or fold `fold` of `folds`."""
         cut = mp_cut(share=share, folds=folds, fold=fold, seed=seed, stratify=stratify, balance=balance)
-        train, held_out = Handle("data", self._handle), Handle("data", self._handle)
+        train, held_out = (Handle("data", self._handle, self._handle.alias) for _ in range(2))
         self._handle.check(lib.mp_table_cut(self._handle, ctypes.byref(cut), train.out(), held_out.out()))
+        self._is_cut = True
         return Data._of(train), Data._of(held_out) if held_out.at else None
 
     def encode(self, source: Any, **options: Any) -> Data:
         """Another file or frame, encoded as this table was when it was cut."""
-        data = Handle("data", self._handle)
-        with table_file(source) as path:
-            self._handle.check(lib.mp_table_encode(self._handle, os.fsencode(path), reading(options), data.out()))
+        with table_file(source) as file:
+            data = Handle("data", self._handle, file.alias)
+            path = os.fsencode(file.path)
+            self._handle.check(lib.mp_table_encode(self._handle, path, reading(options), data.out()))
         return Data._of(data)
 
     def network(self, hidden: Union[None, int, Sequence[int]] = None, function: Optional[str] = None) -> Network:
-        """A network for the table as it was cut."""
+        """A network for the table as it was cut; before that, as cut(0.2) would."""
+        if not self._is_cut:
+            self.cut(0.2)
         sizes = None
         if hidden is not None:
             sizes = ",".join(str(h) for h in ([hidden] if isinstance(hidden, int) else hidden)).encode()
         how = mp_topology(hidden=sizes, function=function and function.encode())
         status, text = written(lib.mp_table_topology, self._handle, ctypes.byref(how))
         self._handle.check(status)
-        return Network.parse(text, text_of(self._info.name))
+        return Network.parse(text, self.name)
+
+    def train(self, share: float = 0.2, *, hidden: Union[None, int, Sequence[int]] = None,
+              function: Optional[str] = None, seed: int = 1, **options: Any) -> Run:
+        """A network for the table, trained as `microprop train TABLE` does, with the weights of its best epoch.
+
+        About `share` of the rows is held out; held_out has them afterwards.
+        """
+        train, self.held_out = self.cut(share, seed=seed)
+        run = Run(self.network(hidden, function), seed=seed, **({} if share else {"patience": 0}), **options)
+        run.train(train, test=self.held_out)
+        return run.use_best()
 
     def __repr__(self) -> str:
-        return f"<Table {text_of(self._info.name)}: {len(self):,} rows, {self._info.columns} columns, {self.task}>"
+        return f"<Table {self.name}: {len(self):,} rows, {self._info.columns} columns, {self.task}>"
 
     def _repr_html_(self) -> str:
         return html_table(["column", "role", "kind", "units"], [c[:4] for c in self.columns])
