@@ -18,7 +18,7 @@ static const Option options[] = {
 static const OptionGroup groups[] = {
 	{ "Options", options, NULL },
 	{ "Figures", figure_options, NULL },
-	{ "Machine", NULL, " target input " },
+	{ "Machine", NULL, " target input precision " },
 	{ NULL, NULL, NULL },
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cuda.h"
+#include "emit.h"
 
 extern const Target target_cuda, target_cpu;
 
@@ -290,9 +291,12 @@ static void cuda_print(const Program *p, Buf *out)
 	const Cuda *c = &p->cuda;
 	uint32_t blocks = c->gpu ? c->gpu->blocks : 132, teams, team_blocks;
 
-	buf_printf(out, "program cuda: the steps of target cpu on %u blocks of threads\n", blocks);
+	buf_printf(out, "program cuda: the steps of target cpu on %u blocks of threads%s\n", blocks,
+	           c->half ? ", bf16 by tensor cores" : "");
 	for (uint32_t leaves = 1; leaves <= 64; leaves *= 8) {
 		shape_choose(c, LEAF_EXAMPLES, leaves, blocks, &teams, &team_blocks);
+		if (c->half)
+			team_blocks = min_u32(team_blocks, (uint32_t)ceil_div(LEAF_EXAMPLES, half_slice_rows(leaves)));
 		buf_printf(out, "\tbatch of %u leaves: %u teams of %u blocks\n", leaves, teams, team_blocks);
 	}
 	target_cpu.print(c->cpu, out);

@@ -50,6 +50,7 @@ for seed in 1 2; do
 done
 MICROPROP_CUDA_THREADS=512 $MICROPROP train encoder-8-3-8.topo --batch 3 --epochs 4 --restarts 2 --precision bf16 --target cuda --json | grep -o '"results.*'
 $MICROPROP train reber.topo --target cuda --precision bf16
+$MICROPROP show letters.topo --stage program --target cuda --precision bf16 | head -4
 $MICROPROP train encoder-8-3-8.topo --batch 3 --epochs 4 --restarts 2 --precision bf16 --target cuda --rule doug
 $MICROPROP show encoder-8-3-8.topo --stage program --target cuda | head -4
 

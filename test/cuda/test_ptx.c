@@ -515,6 +515,84 @@ static void bytes_do_not_race(void **state)
 	ctx_free(&b.cx);
 }
 
+/* ---- tensor cores ---- */
+
+/* In: a [16][16], its transpose, b [16][8], its transpose [8][16], all bf16. Out: a b + 1 from plain forms, and from
+ * the transposed ones. */
+static const char matrices[] =
+	"mov.u32 %r0, dynamic; shl.b32 %r1, %tid, 4; add.u32 %r1, %r1, %r0; mul.wide.u32 %d1, %tid, 16; add.u64 %d1, %d1, "
+	"%in;\n"
+	"cp.async.cg.shared.global [%r1], [%d1], 16; cp.async.cg.shared.global [%r1+512], [%d1+512], 16;\n"
+	"cp.async.cg.shared.global [%r1+1024], [%d1+1024], 16; cp.async.wait_all; bar.sync 0;\n"
+	"and.b32 %r2, %tid, 15; shr.u32 %r3, %tid, 4; shl.b32 %r3, %r3, 4; mad.lo.u32 %r4, %r2, 32, %r3; add.u32 %r4, %r4, "
+	"%r0;\n"
+	"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r10,%r11,%r12,%r13}, [%r4];\n"
+	"mad.lo.u32 %r5, %r2, 16, %r0; ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r14,%r15}, [%r5+1024];\n"
+	"mov.f32 %f0, 0f3F800000;\n"
+	"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4}, {%r10,%r11,%r12,%r13}, {%r14,%r15},"
+	" {%f0,%f0,%f0,%f0};\n"
+	"mul.wide.u32 %d2, %tid, 16; add.u64 %d2, %d2, %out; st.global.v4.f32 [%d2], {%f1,%f2,%f3,%f4};\n"
+	"and.b32 %r6, %tid, 7; shr.u32 %r7, %tid, 4; shl.b32 %r7, %r7, 3; add.u32 %r7, %r7, %r6; and.b32 %r8, %tid, 8;\n"
+	"shl.b32 %r8, %r8, 1; mad.lo.u32 %r9, %r7, 32, %r8; add.u32 %r9, %r9, %r0;\n"
+	"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r10,%r11,%r12,%r13}, [%r9+512];\n"
+	"mad.lo.u32 %r9, %r6, 32, %r8; add.u32 %r9, %r9, %r0;\n"
+	"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r14}, [%r9+1280]; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r15}, "
+	"[%r9+1296];\n"
+	"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4}, {%r10,%r11,%r12,%r13}, {%r14,%r15},"
+	" {%f0,%f0,%f0,%f0};\n"
+	"st.global.v4.f32 [%d2+512], {%f1,%f2,%f3,%f4};";
+
+static uint16_t half_of_small(int x)
+{
+	float f = (float)x;
+	uint32_t b;
+
+	memcpy(&b, &f, sizeof b);
+	return (uint16_t)(b >> 16);
+}
+
+static void tensor_cores(void **state)
+{
+	(void)state;
+	enum { ROWS = 16, COLS = 8, DEEP = 16 };
+	int a[ROWS][DEEP], b[DEEP][COLS];
+	uint16_t *half;
+	float *out;
+	Bench t;
+
+	bench_start(&t, (EmulatorOptions){ .seed = 1, .races = true });
+	t.l.shared = 1536;
+	half = (uint16_t *)t.in;
+	out = (float *)t.out;
+	for (int i = 0; i < ROWS; i++)
+		for (int k = 0; k < DEEP; k++) {
+			a[i][k] = (i * 7 + k * 3) % 11 - 5;
+			half[i * DEEP + k] = half[256 + k * ROWS + i] = half_of_small(a[i][k]);
+		}
+	for (int k = 0; k < DEEP; k++)
+		for (int n = 0; n < COLS; n++) {
+			b[k][n] = (k * 5 + n) % 9 - 3;
+			half[512 + k * COLS + n] = half[640 + n * DEEP + k] = half_of_small(b[k][n]);
+		}
+	works(&t, matrices);
+	for (int lane = 0; lane < 32; lane++)
+		for (int i = 0; i < 4; i++) {
+			int row = lane / 4 + 8 * (i / 2), col = 2 * (lane % 4) + i % 2, sum = 1;
+			for (int k = 0; k < DEEP; k++)
+				sum += a[row][k] * b[k][col];
+			assert_true(out[4 * lane + i] == (float)sum);
+			assert_true(out[128 + 4 * lane + i] == (float)sum);
+		}
+	fails(
+		&t,
+		"setp.gt.u32 %p0, %tid, 3; @%p0 bra out; mov.u32 %r0, dynamic; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, "
+		"[%r0]; out:",
+		"and all must");
+	fails(&t, "mov.u32 %r0, dynamic; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r0+8];", "misaligned");
+	fails(&t, "mov.u32 %r0, dynamic; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r0+64];", "was never written");
+	ctx_free(&t.cx);
+}
+
 /* ---- what must be refused ---- */
 
 static void texts_refused(void **state)
@@ -543,6 +621,11 @@ static void texts_refused(void **state)
 		{ "add.u32 %r0, %tid.x, 1;", "'%tid.x' is none" },
 		{ "/* no end", "comment without an end" },
 		{ "setp.lt.b32 %p0, %r0, %r1;", "not known" },
+		{ "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1}, {%r2}, {%f0,%f1,%f2,%f3};",
+		  "not known" },
+		{ "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1}, {%r2}, {%f0,%f1,%f2,%f3};",
+		  "expected 4 registers" },
+		{ "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0,%r1}, [%r2];", "expected 4 registers" },
 	};
 	Bench b;
 
@@ -599,6 +682,7 @@ int main(void)
 		cmocka_unit_test(grids),
 		cmocka_unit_test(mutants_are_caught),
 		cmocka_unit_test(bytes_do_not_race),
+		cmocka_unit_test(tensor_cores),
 		cmocka_unit_test(texts_refused),
 		cmocka_unit_test(runs_refused),
 	};
