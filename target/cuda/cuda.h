@@ -185,6 +185,9 @@ typedef struct Cuda {
 	bool noise;                    /* of the job at hand */
 	bool device_newer, host_newer; /* weights and state were changed there since they were last copied */
 	bool pending_full, infinite, guarded;
+	struct Monitor *monitor; /* NULL: no guard */
+	float *guard_sum;        /* of the host */
+	uint64_t guard_floats, pending_checksum;
 	Span watched; /* units whose activations a test gives; count 0: outputs */
 	uint32_t watched_tick;
 	Tally *leaf_tally;                         /* ranks: [MAX_LEAVES] of the last batch; */
@@ -212,8 +215,9 @@ void slot_fill(Cuda *c, uint32_t slot, const uint64_t *number, uint64_t count, D
 struct Panel; /* of target cpu */
 uint32_t panel_rows(const struct Panel *p);
 uint32_t panel_cols(const struct Panel *p);
-void lower_weights(Cuda *c);  /* tables of weights, for the layout that target cpu has now */
-void weights_upload(Cuda *c); /* if the host has newer ones */
+void lower_weights(Cuda *c);   /* tables of weights, for the layout that target cpu has now */
+void weights_refresh(Cuda *c); /* forms of target cpu that are derived from its weights */
+void weights_upload(Cuda *c);  /* if the host has newer ones */
 /* Those of the host, to there. */
 void weights_put(Cuda *c, float *w, float *copies, uint16_t *half, float *const state[MAX_STATE]);
 void weights_download(Cuda *c);             /* if the device has */
@@ -303,7 +307,12 @@ bool stream_fits(const Cuda *c, uint64_t batch); /* can updates be jobs? */
 
 Cuda *cuda_of(Program *p);
 extern const RankHooks cuda_ranks;
-extern const GuardHooks cuda_guard;      /* guard.c */
+extern const GuardHooks cuda_guard; /* guard.c */
+void guard_pending(Cuda *c);        /* --guard full: the pending sum is complete; */
+void guard_verify(Cuda *c);         /* it is about to be used */
+/* After the work of these leaves: the checksum of the one that is asked for. */
+void guard_summed(Cuda *c, const Work *w, uint32_t first, uint32_t count);
+void cpu_ready(Cuda *c);                 /* target.c: target cpu has the weights and the data of the device */
 extern const RestartHooks cuda_restarts; /* restarts.c */
 bool solo_run(Cuda *c, Restarts *all);   /* solo.c: false: not supported here, nothing was done */
 

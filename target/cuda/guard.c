@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* --guard light: weights and rule state of the device are compared with their checksums. In: memory of the host that
+/* Guards: weights and rule state of the device are compared with their checksums; with full, the sum that waits for its
+ * update has one, too, and a leaf, now and then, is recomputed by target cpu, which has the same bits. In: memory of the host that
  * has a copy of them. Out: checksums of what the device holds now. Must hold: a block is fetched from the device
  * whenever its checksum is asked for, so the host's copy is that of the last checksum; after a rollback the host's is
  * the newer one. */
 #include "cuda.h"
 #include "monitor.h"
 #include "pass.h"
+
+extern const Target target_cpu;
 
 static uint32_t regions(Program *p, Region *r)
 {
@@ -40,12 +43,91 @@ static uint64_t checksum(const Program *p, const void *at, uint64_t bytes)
 	return checksum_of(at, bytes);
 }
 
+/* ---- full ---- */
+
+static bool checks_sums(const Cuda *c) { return c->monitor && c->monitor->check_sums; }
+
+static float *sum_get(Cuda *c, const float *from)
+{
+	if (!c->guard_sum || c->guard_floats != c->floats)
+		c->guard_sum = NEW(&c->cx->keep, c->floats + LANES, float);
+	c->guard_floats = c->floats;
+	gpu_download(c->gpu, c->guard_sum, from, c->floats * sizeof *from);
+	return c->guard_sum;
+}
+
+void guard_pending(Cuda *c)
+{
+	if (checks_sums(c))
+		c->pending_checksum = checksum_of(sum_get(c, c->job.pending), c->floats * sizeof(float));
+}
+
+void guard_verify(Cuda *c)
+{
+	if (checks_sums(c) && checksum_of(sum_get(c, c->job.pending), c->floats * sizeof(float)) != c->pending_checksum)
+		c->monitor->corrupted_sums++;
+}
+
+/* After a job of these leaves: the checksum of the one that is asked for, if it is one of them. False: the job has not
+ * left its sum, since there are more leaves than sums, or they were streamed. */
+static bool guard_leaf(Cuda *c, uint32_t first, uint32_t count)
+{
+	Monitor *m = c->monitor;
+	Tally tally;
+
+	if (!checks_sums(c) || m->leaf < first || m->leaf >= first + count)
+		return true;
+	if (count > c->job.sums || (c->now->streamed && count > 1))
+		return false;
+	float *v = sum_get(c, c->now->streamed ? c->job.pending : c->job.sum + (m->leaf - first) * c->floats);
+	gpu_download(c->gpu, &tally, (const Tally *)c->device_tally + (m->leaf - first), sizeof tally);
+	m->leaf_checksum = leaf_checksum(c->cpu, v, &tally);
+	m->leaf_core = -1;
+	return true;
+}
+
+/* A leaf of which the job has not left a sum: computed alone before the sum of the batch, which is then made again. */
+static void leaf_again(Cuda *c, const Work *w)
+{
+	Tally unused = { 0 };
+	Work one = *w, all = *w;
+	uint32_t leaf = c->monitor->leaf;
+
+	one.leaf_first = leaf;
+	one.leaf_end = leaf + 1;
+	one.tally = all.tally = &unused;
+	work_run(c, &one);
+	guard_leaf(c, leaf, 1);
+	work_run(c, &all);
+}
+
+void guard_summed(Cuda *c, const Work *w, uint32_t first, uint32_t count)
+{
+	if (!guard_leaf(c, first, count))
+		leaf_again(c, w);
+}
+
+static uint64_t recompute(Program *p, const Batch *b, uint32_t leaf, uint32_t attempt, int *core)
+{
+	Cuda *c = cuda_of(p);
+
+	cpu_ready(c);
+	c->cpu->monitor = c->monitor;
+	c->cpu->space[0].sums.depth = 0;
+	sum_next(c->cpu, &c->cpu->space[0].sums); /* frozen weights have no gradient: zero */
+	uint64_t checksum = target_cpu.guard->recompute(c->cpu, b, leaf, attempt, core);
+	c->cpu->monitor = NULL;
+	return checksum;
+}
+
 static void attach(Program *p, Monitor *m)
 {
 	Cuda *c = cuda_of(p);
 
-	if (m && m->check_sums)
-		fail(c->cx, MP_BAD_INPUT, "use --guard light, or --target cpu", "target cuda has no --guard full");
+	if (m && m->check_sums && c->half)
+		fail(c->cx, MP_BAD_INPUT, "use --guard light, or fp32",
+		     "bf16 on target cuda has no --guard full: no other machine has its bits to compare with");
+	c->monitor = m;
 	if (c->guarded && m) { /* a rollback has changed the host's copy */
 		c->host_newer = true;
 		c->device_newer = false;
@@ -54,4 +136,4 @@ static void attach(Program *p, Monitor *m)
 	c->guarded = m != NULL;
 }
 
-const GuardHooks cuda_guard = { .regions = regions, .attach = attach, .checksum = checksum };
+const GuardHooks cuda_guard = { .regions = regions, .attach = attach, .checksum = checksum, .recompute = recompute };

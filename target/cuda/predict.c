@@ -24,8 +24,6 @@ static void probe(Ctx *own, void *arg)
 
 static const char *cannot(const TrainingWork *w)
 {
-	if (w->opt->guard == GUARD_FULL)
-		return "it has no --guard full";
 	if (wants_half(w->opt))
 		return "its bf16 has an arithmetic of its own, which --target cuda asks for";
 	return NULL;

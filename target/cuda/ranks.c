@@ -22,17 +22,20 @@ static void leaves_run(const Shared *s, uint32_t mode, uint32_t first, uint32_t 
 	Tally all = { 0 };
 
 	c->pending_full = false;
-	work_run(c, &(Work){ .mode = mode,
-	                     .examples = b->count,
-	                     .batch = b->count,
-	                     .count = 1,
-	                     .example = b->example,
-	                     .first = b->first,
-	                     .first_update = b->update,
-	                     .leaf_first = first,
-	                     .leaf_end = end,
-	                     .tally = &all,
-	                     .epochs = 1 });
+	Work w = { .mode = mode,
+		       .examples = b->count,
+		       .batch = b->count,
+		       .count = 1,
+		       .example = b->example,
+		       .first = b->first,
+		       .first_update = b->update,
+		       .leaf_first = first,
+		       .leaf_end = end,
+		       .tally = &all,
+		       .epochs = 1 };
+	work_run(c, &w);
+	if (mode == JOB_SUM)
+		guard_summed(c, &w, first, end - first);
 	gpu_download(c->gpu, c->leaf_tally + first, c->device_tally, (end - first) * sizeof(Tally));
 }
 
@@ -96,6 +99,7 @@ static void use_total(Program *p)
 
 	gpu_upload(c->gpu, c->job.pending, c->share_total, c->floats * sizeof(float));
 	c->pending_full = true;
+	guard_pending(c);
 }
 
 const RankHooks cuda_ranks = {

@@ -125,16 +125,19 @@ static Status cuda_accumulate(Program *p, const Batch *b, uint32_t first, uint32
 		c->pending_full = false;
 		return MP_STOPPED;
 	}
-	work_run(c, &(Work){ .mode = JOB_SUM,
-	                     .examples = b->count,
-	                     .batch = b->count,
-	                     .count = 1,
-	                     .example = b->example,
-	                     .first = b->first,
-	                     .first_update = b->update,
-	                     .tally = &sum,
-	                     .epochs = 1 });
+	Work w = { .mode = JOB_SUM,
+		       .examples = b->count,
+		       .batch = b->count,
+		       .count = 1,
+		       .example = b->example,
+		       .first = b->first,
+		       .first_update = b->update,
+		       .tally = &sum,
+		       .epochs = 1 };
+	work_run(c, &w);
+	guard_summed(c, &w, 0, last);
 	c->pending_full = true;
+	guard_pending(c);
 	tally_add(t, &sum);
 	return MP_OK;
 }
@@ -146,6 +149,7 @@ static void cuda_apply(Program *p, const Update *u)
 
 	if (!c->pending_full)
 		return;
+	guard_verify(c);
 	work_run(c, &(Work){ .mode = JOB_APPLY,
 	                     .examples = c->now->examples,
 	                     .batch = c->now->examples,
@@ -182,13 +186,19 @@ static uint64_t cuda_run_updates(Program *p, const Updates *s)
 	return done;
 }
 
+void cpu_ready(Cuda *c)
+{
+	weights_download(c);
+	target_cpu.rebind(c->cx, c->cpu, c->now->of);
+	weights_refresh(c);
+}
+
 /* Tallies of single cases: target cpu gives the same bits, and its program holds these weights. */
 static Status evaluate_cases(Cuda *c, uint64_t first, uint64_t count, const StopFlag *stop, double *out, Tally *t)
 {
 	Status status;
 
-	weights_download(c);
-	target_cpu.rebind(c->cx, c->cpu, c->now->of);
+	cpu_ready(c);
 	target_cpu.watch->units(c->cpu, c->watched, c->watched_tick);
 	target_cpu.watch->cases(c->cpu, c->watched_cases);
 	status = target_cpu.evaluate(c->cpu, first, count, stop, out, t);

@@ -343,3 +343,9 @@ void pending_get(const Cuda *c, double *v)
 	target_cpu.gradient(c->cpu, v);
 	pending->full = false;
 }
+
+void weights_refresh(Cuda *c)
+{
+	update_copies(c->cpu);
+	c->cpu->noise_made = false;
+}

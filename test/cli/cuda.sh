@@ -34,6 +34,15 @@ $MICROPROP train encoder-8-3-8.topo --resume half.safetensors --epochs 20 --targ
 $MICROPROP train encoder-8-3-8.topo --resume rest.safetensors --epochs 30 --target cuda --json | print
 $MICROPROP train encoder-8-3-8.topo --epochs 30 --json | print
 $MICROPROP test encoder-8-3-8.topo rest.safetensors --target cuda | head -3
+# At any update, also inside an epoch; with noise.
+for args in "encoder-8-3-8.topo --batch 3 --rule adam" "shaped.topo make:encoder:8-3 --batch 2"; do
+	$MICROPROP train $args --updates 20 --json | print
+	for at in 4 11; do
+		$MICROPROP train $args --updates $at --target cuda --save a.safetensors --json >/dev/null
+		$MICROPROP train $args --updates 13 --resume a.safetensors --target cpu --save b.safetensors --json >/dev/null
+		$MICROPROP train $args --updates 20 --resume b.safetensors --target cuda --json | print
+	done
+done
 $MICROPROP train encoder-8-3-8.topo --resume rest.safetensors --epochs 30 --target ref
 
 # bf16: the same bits whatever shape blocks have; resumed, tested; many seeds; what tensor cores do not cover is refused.
@@ -86,7 +95,7 @@ MICROPROP_CUDA_FAULT=driver MICROPROP_ISA=generic $MICROPROP train encoder-8-3-8
 
 # Guarded.
 $MICROPROP train encoder-8-3-8.topo --epochs 30 --target cuda --guard light --json | print
-$MICROPROP train encoder-8-3-8.topo --epochs 30 --target cuda --guard full
+$MICROPROP train encoder-8-3-8.topo --epochs 30 --target cuda --guard full --json | print
 
 # What can go wrong; saved weights stay.
 for fault in driver old none memory:3; do

@@ -147,6 +147,17 @@ static void same_updates(Trial *t, uint64_t number, uint64_t batch, bool shuffle
 /* Linear units that remember may learn to grow without bounds, and numbers that are none end a job. */
 static bool is_tame(Trial *t) { return side_test(&t->cpu, t->examples, NULL).error < 1e4 * (double)t->cases; }
 
+/* Each goes on from what the other has, as if from its checkpoint. */
+static void swap_sides(Trial *t)
+{
+	for (int which = 0; which <= rules[t->cpu.opt.rule].states; which++) {
+		t->cpu.target->get(t->cpu.program, which, 0, ALL_LINKS, t->a);
+		t->cuda.target->get(t->cuda.program, which, 0, ALL_LINKS, t->b);
+		t->cpu.target->set(t->cpu.program, which, 0, ALL_LINKS, t->b);
+		t->cuda.target->set(t->cuda.program, which, 0, ALL_LINKS, t->a);
+	}
+}
+
 static void open_trial(Trial *t, uint64_t seed, uint32_t most, Draft kind)
 {
 	*t = (Trial){ .cases = 0 };
@@ -215,6 +226,8 @@ static void agree(uint64_t seed, uint32_t most, Draft kind)
 	same_outputs(&t);
 	for (int i = 0; i < 5 && is_tame(&t); i++) {
 		const uint64_t batch[] = { t.examples, 1, 1 + t.examples / 3, 1 + t.examples / 2, 1 + t.examples / 2 };
+		if (one_in(&t.t.d, 3))
+			swap_sides(&t);
 		same_updates(&t, 3, batch[i], i == 1 || i == 2, i >= 3);
 	}
 	close_trial(&t);
