@@ -8,13 +8,27 @@
 
 enum { CTRL_Z = 0x1a }; /* some editors of that time end a text with it */
 
+/* The first control byte ends the text if it is Ctrl-Z; any other is refused, so that nothing behind it is looked at:
+ * a hole in a sparse file may be terabytes. */
+static size_t text_end(const Src *src)
+{
+	enum { SLICE = 1 << 16 };
+	size_t released = 0;
+	for (size_t at = 0, n; at < src->len; at += n) {
+		n = min_u64(src->len - at, SLICE);
+		const char *found = control_find(src->text + at, n);
+		if (found)
+			return *found == CTRL_Z ? (size_t)(found - src->text) : src->len;
+		src_release(src, &released, at + n);
+	}
+	return src->len;
+}
+
 Cursor cursor_open(Ctx *cx, const Src *src, char comment)
 {
 	Src *own = NEW(&cx->keep, 1, Src); /* places of messages and of networks point to it */
 	*own = *src;
-	const char *stop = memchr(src->text, CTRL_Z, src->len);
-	if (stop)
-		own->len = (size_t)(stop - src->text);
+	own->len = text_end(src);
 	src_check_text(cx, own);
 	return (Cursor){ .cx = cx, .src = own, .at = src_text_start(own), .comment = comment };
 }

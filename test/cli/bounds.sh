@@ -7,6 +7,9 @@ truncate -s 1T tail.csv
 for file in sparse.csv sparse.txt sparse.none tail.csv; do
 	timeout 20 "$MICROPROP" data $file 2>&1 | grep error
 done
+for format in $("$MICROPROP" data --help | sed -n 's/^ *--format //p' | tr '|' ' '); do
+	timeout 20 "$MICROPROP" data sparse.none --format $format 2>&1 | grep error || echo "$format: no answer"
+done
 timeout 20 "$MICROPROP" show sparse.txt 2>&1 | grep error
 small data /dev/zero
 small show /dev/zero
@@ -17,6 +20,7 @@ small data .
 small data - <.
 export MICROPROP_MEMORY=40000000
 yes 1,2 | small data - --format csv
+yes 1,2 | head -c 6000000 | small data - --format csv
 yes group | small show /dev/stdin
 (printf 'PK\003\004'; cat /dev/zero) | small data -
 unset MICROPROP_MEMORY
