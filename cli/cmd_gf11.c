@@ -146,14 +146,40 @@ int tool_run(Args *a, const char *target, const char *verb)
 
 /* ---- gf11 debug ---- */
 
-/* A line of any length, without its end; false at the end of the input. */
-static bool line_read(char **line, size_t *capacity)
+enum { LONGEST_COMMAND = 4000 };
+
+/* Complains about a byte that has no place in a command; true: it was one. */
+static bool byte_refused(int c, size_t len)
 {
-	ssize_t len = getline(line, capacity, stdin);
-	if (len < 0)
-		return false;
-	(*line)[strcspn(*line, "\r\n")] = '\0';
-	return true;
+	bool control = (c < ' ' && c != '\t' && c != '\r') || c == 127;
+	if (control)
+		complain("write commands as plain text, one a line", "byte 0x%02x is not text", (unsigned)c);
+	else if (len == LONGEST_COMMAND - 1)
+		complain("help lists the commands", "a command has at most %d bytes", LONGEST_COMMAND - 1);
+	return control || len == LONGEST_COMMAND - 1;
+}
+
+/* A line without its end; false at the end of the input. A line that is no command is left out at a terminal, and ends
+ * a pipe, which may have no end of its own. */
+static bool line_read(char line[LONGEST_COMMAND], int *rc)
+{
+	size_t len = 0;
+	int c;
+	while ((c = getchar()) != EOF && c != '\n') {
+		if (!byte_refused(c, len)) {
+			line[len++] = (char)c;
+			continue;
+		}
+		*rc = EXIT_USAGE;
+		if (!isatty(STDIN_FILENO))
+			return false;
+		while (c != EOF && c != '\n')
+			c = getchar();
+		len = 0;
+	}
+	line[len] = '\0';
+	line[strcspn(line, "\r")] = '\0';
+	return c != EOF || len;
 }
 
 static bool is_quit(const char *line)
@@ -201,14 +227,13 @@ static mp_status debug_command(mp_gf11 *g, const char *command, bool json)
 static int debug_loop(mp_gf11 *g, bool json)
 {
 	bool echo = !isatty(STDIN_FILENO);
-	char *line = NULL, *again = NULL;
-	size_t capacity = 0;
+	char line[LONGEST_COMMAND], *again = NULL;
 	int rc = EXIT_DONE;
 	for (;;) {
 		if (!json)
 			show(stdout, "(cycle %llu) ", (unsigned long long)mp_gf11_get_info(g)->cycle);
 		fflush(stdout);
-		bool more = line_read(&line, &capacity), quit = more && is_quit(line);
+		bool more = line_read(line, &rc), quit = more && is_quit(line);
 		if (!json && (echo || !more))
 			show(stdout, "%s\n", more ? line : "");
 		if (!more || quit)
@@ -222,7 +247,6 @@ static int debug_loop(mp_gf11 *g, bool json)
 			again = strdup(line);
 		}
 	}
-	free(line);
 	free(again);
 	return echo ? rc : EXIT_DONE;
 }

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,9 +32,11 @@ int input_spool(const char *head, size_t len)
 	char block[65536];
 	struct stat st;
 	bool device = fstat(STDIN_FILENO, &st) == 0 && S_ISCHR(st.st_mode) && !isatty(STDIN_FILENO);
-	/* what the library would not read is not copied either */
-	uint64_t limit = device ? 1 << 26 : (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2,
-			 all = 0;
+	/* what the library would not read of a stream is not copied either (doc/data.md) */
+	const char *set = getenv("MICROPROP_MEMORY"); /* for tests */
+	uint64_t memory =
+		set ? strtoull(set, NULL, 10) : (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t limit = device ? 1 << 26 : memory / 8 < 1 << 30 ? memory / 8 : 1 << 30, all = 0;
 	FILE *f = tmpfile();
 	ssize_t n = 0;
 	bool failed = !f || (len && fwrite(head, 1, len, f) != len);

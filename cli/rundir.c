@@ -107,16 +107,15 @@ static int args_write(const RunDir *d, const char *path)
 static off_t metrics_end(FILE *f, uint64_t epoch)
 {
 	static const char key[] = "{\"epoch\": ";
-	char *line = NULL;
-	size_t size = 0;
+	char line[16 << 10]; /* none of ours is as long */
 	off_t end = 0;
-	for (ssize_t n; (n = getline(&line, &size, f)) > 0; end += n) {
-		if (line[n - 1] != '\n' || strncmp(line, key, sizeof key - 1))
+	for (size_t n; fgets(line, sizeof line, f); end += (off_t)n) {
+		n = strlen(line);
+		if (!n || line[n - 1] != '\n' || strncmp(line, key, sizeof key - 1))
 			break;
 		if (strtoull(line + sizeof key - 1, NULL, 10) > epoch)
 			break;
 	}
-	free(line);
 	return end;
 }
 

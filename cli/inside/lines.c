@@ -13,7 +13,7 @@
 
 #include "cli.h"
 
-enum { BLOCK = 1 << 16, MOST_AT_ONCE = 1 << 20 };
+enum { BLOCK = 1 << 16, MOST_AT_ONCE = 1 << 20, LONGEST = 1 << 26 };
 
 /* Reads what has come, waiting for something; false: the end, or memory ran out. */
 static bool lines_read(Lines *l)
@@ -36,17 +36,44 @@ static bool lines_read(Lines *l)
 	return n > 0;
 }
 
-/* The end of the line that begins at `at`, behind its line feed; 0: it has not come yet. */
+/* A byte that the reader will refuse: nothing behind it matters. */
+static bool has_control(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (((unsigned char)text[i] < ' ' && !strchr("\t\r\n", text[i])) || !text[i] || text[i] == 127)
+			return true;
+	return false;
+}
+
+/* The end of the line that begins at `at`, behind its line feed; 0: it has not come yet. A line that may have no end
+ * is cut short where the reader will refuse it. */
 static size_t line_end(const Lines *l, size_t at)
 {
 	const char *end = memchr(l->text + at, '\n', l->len - at);
-	return end ? (size_t)(end - l->text) + 1 : l->ended && l->len > at ? l->len : 0;
+	if (end)
+		return (size_t)(end - l->text) + 1;
+	bool cut = l->ended || l->len - at > LONGEST || has_control(l->text + at, l->len - at);
+	return cut && l->len > at ? l->len : 0;
+}
+
+/* Waits for the end of the line whose beginning is all that there is. Only what is new is searched: the time is in
+ * proportion to the length of the line. */
+static bool line_wait(Lines *l)
+{
+	size_t from;
+	do {
+		from = l->len;
+		if (!lines_read(l))
+			return l->ended && l->len > l->next;
+	} while (l->len - l->next <= LONGEST && !memchr(l->text + from, '\n', l->len - from) &&
+	         !has_control(l->text + from, l->len - from));
+	return true;
 }
 
 static size_t blanks(const char *line, size_t len)
 {
 	size_t i = 0;
-	while (i < len && strchr(" \t\r\n", line[i]))
+	while (i < len && line[i] && strchr(" \t\r\n", line[i]))
 		i++;
 	return i;
 }
@@ -63,7 +90,8 @@ static bool is_end(const Lines *l, const char *line, size_t len)
 static bool is_case(const Lines *l, const char *line, size_t len)
 {
 	size_t i = blanks(line, len);
-	return i < len && line[i] != '#' && !is_end(l, line, len);
+	return (i < len && line[i] != '#' && !is_end(l, line, len)) ||
+	       has_control(line, len); /* for the reader to refuse */
 }
 
 bool lines_open(Lines *l)
@@ -173,7 +201,7 @@ bool lines_next(Lines *l, bool header)
 		memmove(l->text + l->head_end, l->text + end, l->len - end);
 		l->len -= end - l->head_end;
 		l->next = l->head_end;
-		if (l->ended || (!lines_read(l) && !lines_ready(l, &end)))
+		if (l->ended || !line_wait(l))
 			return false;
 	}
 	lines_skip(l, end);

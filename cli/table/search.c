@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { FIRST_EPOCHS = 20, RUNGS = 3, KEEP = 3 };
 
@@ -337,6 +338,13 @@ static int log_open(Search *s, Args *a, const char *path, Trial **known, uint32_
 	const mp_table_info *info = mp_table_get_info(s->table);
 	snprintf(head, sizeof head, "microprop tune: %llu rows, %u columns, seed %llu, %u folds, %u trials\n",
 	         (unsigned long long)info->rows, info->columns, (unsigned long long)s->seed, s->folds, s->trials);
+	struct stat st;
+	bool there = !stat(path, &st);
+	uint64_t most = 4096 + (uint64_t)s->trials * RUNGS * s->folds * sizeof line; /* bytes; a pipe would wait for ever */
+	if (there && (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > most)) {
+		complain("choose another file, or remove this one", "--log: %s cannot be the log of this search", path);
+		return EXIT_USAGE;
+	}
 	FILE *f = fopen(path, "re");
 	Trial *t = args_alloc(a, (size_t)s->trials * RUNGS + 1, sizeof *t);
 	*known = t;

@@ -75,3 +75,26 @@ for line in 'data --make xor /dev/full' 'train xor.topo --save /dev/full' 'show 
 done
 "$MICROPROP" train xor.topo --save xor.safetensors --quiet >out 2>&1
 t predict xor.topo xor.safetensors make:xor --output /dev/full
+
+# commands and cases that come line by line: a line without an end, or with bytes that are not text
+endless() { timeout 20 "$MICROPROP" "$@" 2>&1 | cut -c1-60 | grep -E 'error|^  [a-v]|^note'; }
+for fill in '\0' w; do
+	cat /dev/zero | tr '\0' "$fill" | endless gf11 debug forward --procs 2
+	(echo 0 1; sleep 0.2; cat /dev/zero | tr '\0' "$fill") | endless predict xor.safetensors -
+done
+for line in '\0' '# \033' ' \0 ' '1 \0 1'; do
+	printf "0 1\n$line\n1 1\n" | endless predict xor.safetensors -
+	printf "step\n$line\nstep\n" | endless gf11 debug forward --procs 2
+done
+cat /dev/zero | MICROPROP_MEMORY=40000000 endless predict xor.safetensors -
+
+# metrics of a run behind a hole; logs of a search that are none
+"$MICROPROP" train xor.topo --until never --epochs 3 --run holes --quiet >out 2>&1
+truncate -s 1T holes/metrics.jsonl
+small train xor.topo --until never --epochs 5 --run holes --resume holes/last.safetensors --quiet | grep -E 'exit|fingerprint'
+tail -n 1 holes/metrics.jsonl | grep -o '^{"epoch": 5,'
+awk 'BEGIN { print "a,b"; for (i = 0; i < 30; i++) print i * 7 % 19 "," i % 3 }' >rows.csv
+truncate -s 1T log
+for log in log pipe /dev/zero; do
+	timeout 20 "$MICROPROP" tune rows.csv --trials 2 --no-save --log $log 2>&1 | grep error || echo "no answer to --log $log"
+done
