@@ -12,7 +12,7 @@
 
 #include "page.h"
 
-extern char **environ;
+extern char **environ; /* NOLINT(readability-redundant-declaration): POSIX has it in no header */
 
 static bool is_trained(Page *p, const PageRun *r)
 {
@@ -113,13 +113,11 @@ static pid_t trainer_start(char **words)
 static bool run_resume(const PageRun *r, const char **why)
 {
 	size_t size = strlen(r->folder) + sizeof "/last.safetensors";
-	char *file = malloc(size), *checkpoint = malloc(size), **words = NULL;
-	json_t *args = NULL;
+	char *text = run_args(r), *checkpoint = malloc(size), **words = NULL;
+	json_t *args = text ? json_loads(text, 0, NULL) : NULL;
 	*why = "its args.json cannot be read, or is not that of a training run";
-	if (file && checkpoint) {
-		snprintf(file, size, "%s/args.json", r->folder);
+	if (args && checkpoint) {
 		snprintf(checkpoint, size, "%s/last.safetensors", r->folder);
-		args = json_load_file(file, 0, NULL);
 		words = resume_words(r, args, checkpoint);
 	}
 	if (words)
@@ -127,7 +125,7 @@ static bool run_resume(const PageRun *r, const char **why)
 	bool started = words && trainer_start(words) > 0;
 	free(words);
 	json_decref(args);
-	free(file);
+	free(text);
 	free(checkpoint);
 	return started;
 }

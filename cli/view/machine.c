@@ -44,6 +44,16 @@ static void word_add(Call *c, const char *fmt, ...)
 	c->used += (size_t)n + 1;
 }
 
+/* A copy to be taken apart; nothing is cut off: what is checked is what is passed on. */
+static bool query_copy(Call *c, char *copy, size_t size, const char *text)
+{
+	bool fits = strlen(text) < size;
+	snprintf(copy, size, "%s", fits ? text : "");
+	if (!fits)
+		c->wrong = "the query is too long";
+	return fits;
+}
+
 /* A file in memory; its name goes after `option`. */
 static void file_add(Call *c, const char *option, const char *text)
 {
@@ -128,8 +138,9 @@ static void machine_add(Call *c)
 	if (!given || !*given)
 		return;
 	char list[2000], *next = list, *one, text[4000] = "base gf11\n";
+	if (!query_copy(c, list, sizeof list, given))
+		return;
 	json_t *known = parameters_read();
-	snprintf(list, sizeof list, "%s", given);
 	while ((one = part_take(&next, ',')) && !c->wrong) {
 		char *value = strchr(one, ':');
 		if (value)
@@ -139,8 +150,9 @@ static void machine_add(Call *c)
 		size_t n = strlen(text);
 		if (!row || !is_number(value, false))
 			c->wrong = "there is no such parameter, or its value is no number";
-		else
-			snprintf(text + n, sizeof text - n, "%s %s %s assumed\n", one, value, unit ? unit : "");
+		else if (snprintf(text + n, sizeof text - n, "%s %s %s assumed\n", one, value, unit ? unit : "") >=
+		         (int)(sizeof text - n))
+			c->wrong = "the query is too long";
 	}
 	json_decref(known);
 	if (!c->wrong)
@@ -156,7 +168,8 @@ static void layers_add(Call *c, const char *option)
 	char list[100], *next = list, *one, text[2000] = "defaults 1989\n";
 	unsigned long units[8];
 	int n = 0;
-	snprintf(list, sizeof list, "%s", given);
+	if (!query_copy(c, list, sizeof list, given))
+		return;
 	while ((one = part_take(&next, '-')) && !c->wrong) {
 		units[n] = is_number(one, true) ? strtoul(one, NULL, 10) : 0;
 		if (!units[n] || units[n] > MOST_UNITS || ++n == (int)COUNT(units))
@@ -261,9 +274,9 @@ static bool fault_fits(char *spec)
 	static const char *const stages[] = { "input", "middle", "output", NULL };
 	char *next = spec, *kind = part_take(&next, ':');
 	size_t i = 0;
-	while (i < COUNT(fault_forms) && strcmp(fault_forms[i].kind, kind) != 0)
+	while (kind && i < COUNT(fault_forms) && strcmp(fault_forms[i].kind, kind) != 0)
 		i++;
-	if (i == COUNT(fault_forms))
+	if (!kind || i == COUNT(fault_forms))
 		return false;
 	for (const char *f = fault_forms[i].form; *f; f++) {
 		char *part = next ? part_take(&next, ':') : NULL;
@@ -280,9 +293,11 @@ static void diagnose_call(Call *c)
 {
 	const char *given = c->q->argument(c->q, "faults");
 	char list[2000], *next = list, *one, copy[100];
-	snprintf(list, sizeof list, "%s", given ? given : "");
+	if (!query_copy(c, list, sizeof list, given ? given : ""))
+		return;
 	for (int n = 0; (one = part_take(&next, ',')) && *one && !c->wrong; n++) {
-		snprintf(copy, sizeof copy, "%s", one);
+		if (!query_copy(c, copy, sizeof copy, one))
+			return;
 		if (n == MOST_FAULTS || !fault_fits(copy))
 			c->wrong = "a fault is such as dead:77, stuck:77:sram:1200:3, link:input:3:5; 16 at most";
 		else

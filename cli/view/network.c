@@ -94,7 +94,7 @@ static Network *network_open(Page *p, const ViewRequest *q, ViewAnswer *a)
 	uint64_t epoch = query_count(q, "epoch", 0);
 	if (!r)
 		return NULL;
-	if (!model_path(r, epoch, path, sizeof path) || stat(path, &st)) {
+	if (!model_path(r, epoch, path, sizeof path) || stat(path, &st) || !S_ISREG(st.st_mode)) {
 		answer_error(a, 404, "this run has no checkpoint yet; one is written every ten seconds with train --run");
 		return NULL;
 	}
@@ -139,6 +139,14 @@ static void data_named(const Page *p, const PageRun *r, char *name, size_t size)
 	free(text);
 }
 
+/* A pipe is gone, /dev/fd/9 is now something else, and a FIFO would stop the page. */
+static bool is_stream(const char *name)
+{
+	struct stat st;
+	return !strcmp(name, "-") || !strncmp(name, "/dev/fd/", 8) || !strncmp(name, "/dev/std", 8) ||
+	       !strncmp(name, "/proc/", 6) || (!stat(name, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+}
+
 static bool data_open(Page *p, Network *n)
 {
 	const mp_net_info *net = mp_net_get_info(n->s.net);
@@ -153,6 +161,11 @@ static bool data_open(Page *p, Network *n)
 	}
 	if (name != n->data_name)
 		snprintf(n->data_name, sizeof n->data_name, "%s", name);
+	if (is_stream(name)) {
+		snprintf(n->data_error, sizeof n->data_error,
+		         "%s was a stream and cannot be read again; give cases with --data", name);
+		return false;
+	}
 	mp_data_options how = { .size = sizeof how };
 	how.classes = mp_run_get_classes(n->s.run, &how.class_count);
 	mp_status status = mp_data_open_for(&n->s.data, name, n->s.run, &how, NULL);
@@ -180,27 +193,31 @@ static int by_error(const void *a, const void *b)
 }
 
 /* The cases with the largest squared errors, then by the network's own error function. */
-static void worst_find(Network *n, const double *outputs, Ranked *rank)
+static void worst_find(Network *n, const double *outputs)
 {
 	uint32_t width = mp_net_get_info(n->s.net)->outputs;
 	float *y = calloc(width, sizeof *y);
-	for (uint64_t i = 0; y && i < n->cases; i++) {
+	Ranked *rank = calloc(n->cases, sizeof *rank);
+	for (uint64_t i = 0; y && rank && i < n->cases; i++) {
 		double sum = 0;
 		mp_data_get_case(n->s.data, i, NULL, y);
 		for (uint32_t k = 0; k < width; k++)
 			sum += isnan(y[k]) ? 0 : (outputs[i * width + k] - (double)y[k]) * (outputs[i * width + k] - (double)y[k]);
 		rank[i] = (Ranked){ sum, i };
 	}
+	n->worst_count = y && rank ? (uint32_t)(n->cases < WORST ? n->cases : WORST) : 0;
 	free(y);
-	qsort(rank, n->cases, sizeof *rank, by_error);
-	n->worst_count = n->cases < WORST ? (uint32_t)n->cases : WORST;
+	if (n->worst_count)
+		qsort(rank, n->cases, sizeof *rank, by_error);
 	for (uint32_t i = 0; i < n->worst_count; i++) {
 		const mp_case *c = mp_run_get_case(n->s.run, rank[i].number);
 		rank[i].error = c && c->scored && !isnan(c->error) ? c->error : -1;
 	}
-	qsort(rank, n->worst_count, sizeof *rank, by_error);
+	if (n->worst_count)
+		qsort(rank, n->worst_count, sizeof *rank, by_error);
 	for (uint32_t i = 0; i < n->worst_count; i++)
 		n->worst[i] = rank[i].number;
+	free(rank);
 }
 
 /* Measures all cases, once. */
@@ -212,14 +229,12 @@ static bool network_measure(Page *p, Network *n)
 		return true;
 	uint32_t width = mp_net_get_info(n->s.net)->outputs;
 	n->result = (mp_result){ .size = sizeof n->result };
-	if (!n->outputs)
-		n->outputs = calloc(n->cases * width, sizeof *n->outputs);
-	Ranked *rank = calloc(n->cases, sizeof *rank);
-	if (n->outputs && rank && mp_run_test(n->s.run, n->s.data, &n->result, n->outputs) == MP_OK)
+	double *outputs = n->outputs ? n->outputs : calloc(n->cases * width, sizeof *outputs);
+	n->outputs = outputs;
+	if (outputs && mp_run_test(n->s.run, n->s.data, &n->result, outputs) == MP_OK)
 		n->metrics = mp_run_measure(n->s.run, n->s.data);
 	if (n->metrics)
-		worst_find(n, n->outputs, rank);
-	free(rank);
+		worst_find(n, outputs);
 	return n->metrics;
 }
 
@@ -227,18 +242,30 @@ static bool network_measure(Page *p, Network *n)
 
 /* Where targets are code words: which is taken for which. */
 typedef struct Confusion {
-	char name[MOST_CLASSES][16];
+	char *name[MOST_CLASSES];
 	uint32_t names;
 	uint64_t count[MOST_CLASSES * MOST_CLASSES];
 } Confusion;
 
+static void confusion_free(Confusion *c)
+{
+	for (uint32_t i = 0; c && i < c->names; i++)
+		free(c->name[i]);
+	free(c);
+}
+
+/* MOST_CLASSES: there is no room for another one. */
 static uint32_t confusion_name(Confusion *c, const char *name)
 {
 	uint32_t i = 0;
-	while (i < c->names && strncmp(c->name[i], name, sizeof c->name[i] - 1) != 0)
+	while (i < c->names && strcmp(c->name[i], name) != 0)
 		i++;
-	if (i == c->names && i < MOST_CLASSES)
-		snprintf(c->name[c->names++], sizeof c->name[0], "%s", name);
+	if (i < c->names || i == MOST_CLASSES)
+		return i;
+	c->name[i] = strdup(name);
+	if (!c->name[i])
+		return MOST_CLASSES;
+	c->names++;
 	return i;
 }
 
@@ -266,7 +293,7 @@ static Confusion *confusion_make(Network *n)
 	free(y);
 	free(target);
 	if (!fits) {
-		free(c);
+		confusion_free(c);
 		return NULL;
 	}
 	return c;
@@ -283,7 +310,7 @@ static void checkpoints_json(Json *j, const PageRun *r)
 	for (int i = 0; i < n; i++) {
 		unsigned long long epoch;
 		int end = 0;
-		if (found < MOST_CHECKPOINTS && sscanf(list[i]->d_name, "epoch-%6llu.safetensors%n", &epoch, &end) == 1 &&
+		if (found < MOST_CHECKPOINTS && sscanf(list[i]->d_name, "epoch-%18llu.safetensors%n", &epoch, &end) == 1 &&
 		    end && !list[i]->d_name[end]) {
 			json_count(j, NULL, epoch);
 			found++;
@@ -304,6 +331,8 @@ void net_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	const mp_net_info *net = mp_net_get_info(n->s.net);
 	data_open(p, n);
 	Json j = answer_begin(a, &f);
+	if (!f)
+		return;
 	json_text(&j, "name", net->name);
 	json_number(&j, "stamp", (double)n->saved.tv_sec + 1e-9 * (double)n->saved.tv_nsec);
 	json_count(&j, "units", net->units);
@@ -466,10 +495,12 @@ void activations_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 			answer_error(a, 400, "%s", mp_data_messages(one));
 		} else {
 			Json j = answer_begin(a, &f);
-			json_count(&j, "case", number);
-			json_text(&j, "name", cases && info->named ? mp_data_get_name(n->s.data, number) : NULL);
-			case_json(&j, n, x, targets ? y : NULL, one);
-			answer_end(&j, a);
+			if (f) {
+				json_count(&j, "case", number);
+				json_text(&j, "name", cases && info->named ? mp_data_get_name(n->s.data, number) : NULL);
+				case_json(&j, n, x, targets ? y : NULL, one);
+				answer_end(&j, a);
+			}
 		}
 		mp_data_close(one);
 	}
@@ -518,8 +549,10 @@ void measure_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 		return;
 	}
 	const mp_metrics *m = n->metrics;
-	Confusion *codes = m->confusion ? NULL : confusion_make(n);
 	Json j = answer_begin(a, &f);
+	if (!f)
+		return;
+	Confusion *codes = m->confusion ? NULL : confusion_make(n);
 	json_text(&j, "kind", m->kind);
 	json_count(&j, "cases", m->cases);
 	json_number(&j, "error", n->result.error);
@@ -537,7 +570,6 @@ void measure_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 		for (uint32_t i = 0; i < codes->names * codes->names; i++)
 			json_count(&j, NULL, codes->count[(size_t)(i / codes->names) * MOST_CLASSES + i % codes->names]);
 		json_close(&j, ']');
-		free(codes);
 	} else if (m->confusion && m->classes <= MOST_CLASSES) {
 		json_open(&j, "classes", '[');
 		for (uint32_t i = 0; i < m->classes; i++)
@@ -550,4 +582,5 @@ void measure_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	}
 	worst_json(&j, n);
 	answer_end(&j, a);
+	confusion_free(codes);
 }

@@ -18,6 +18,7 @@ enum {
 	MOST_LINES = 4000,       /* of a learning curve */
 	LONGEST_LINE = 16 << 10, /* of metrics.jsonl */
 	LARGEST_ARGS = 1 << 20,  /* bytes of args.json */
+	LARGEST_CURVE = 1 << 26, /* bytes of metrics.jsonl that a curve is made of: the last */
 	LIST = VIEW_RUNS - 1,    /* position of the list in a stream */
 	SCAN_EVERY = 20,         /* ticks */
 };
@@ -130,6 +131,11 @@ int page_add(Page *p, Args *a, const char *path)
 		         strerror(errno));
 		return EXIT_USAGE;
 	}
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) {
+		complain("name the folder of train --run DIR, a folder of such folders, or a model",
+		         "%s is neither a folder nor a file", path);
+		return EXIT_USAGE;
+	}
 	if (!S_ISDIR(st.st_mode))
 		run_add(p, NULL, path);
 	else if (is_run(path))
@@ -230,11 +236,31 @@ void feed_line(Feed *f, const char *line, size_t len, bool last)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Every step-th line, and the last; the first line is the position after them. */
-static void metrics_write(PageRun *r, FILE *f, uint64_t size, uint64_t step)
+/* A line that train may have written; any other would reach the page as something else: a CR ends a line of events. */
+static bool is_metrics(const char *line, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)line[i] < ' ')
+			return false;
+	return len && line[0] == '{';
+}
+
+/* Where the last lines begin, of which a curve is made. */
+static uint64_t metrics_begin(PageRun *r, uint64_t size)
+{
+	char text[4096];
+	if (size <= LARGEST_CURVE)
+		return 0;
+	size_t n = metrics_read(r, size - LARGEST_CURVE, text, sizeof text);
+	const char *end = memchr(text, '\n', n);
+	return size - LARGEST_CURVE + (end ? (uint64_t)(end + 1 - text) : 0);
+}
+
+/* Every step-th line from `at` on, and the last; the first line is the position after them. */
+static void metrics_write(PageRun *r, FILE *f, uint64_t at, uint64_t size, uint64_t step)
 {
 	char *text = malloc(LONGEST_LINE);
-	uint64_t at = 0, line = 0;
+	uint64_t line = 0;
 	for (size_t n; text && at < size && (n = metrics_read(r, at, text, LONGEST_LINE)) > 0;) {
 		char *end = memchr(text, '\n', n), *from = text;
 		if (!end && n == LONGEST_LINE)
@@ -245,18 +271,18 @@ static void metrics_write(PageRun *r, FILE *f, uint64_t size, uint64_t step)
 			size_t len = (size_t)(end + 1 - from);
 			at += len;
 			bool last = at >= size;
-			if (line++ % step == 0 || last)
+			if ((line++ % step == 0 || last) && is_metrics(from, len - 1))
 				fwrite(from, 1, len, f);
 		}
 	}
 	free(text);
 }
 
-static uint64_t metrics_lines(PageRun *r, uint64_t size)
+static uint64_t metrics_lines(PageRun *r, uint64_t at, uint64_t size)
 {
 	char text[4096];
 	uint64_t lines = 0;
-	for (uint64_t at = 0; at < size;) {
+	while (at < size) {
 		size_t n = metrics_read(r, at, text, sizeof text);
 		for (size_t i = 0; i < n; i++)
 			lines += text[i] == '\n';
@@ -277,9 +303,9 @@ void metrics_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	if (!f)
 		return;
 	pthread_mutex_lock(&p->lock);
-	uint64_t size = metrics_size(r), lines = metrics_lines(r, size);
+	uint64_t size = metrics_size(r), at = metrics_begin(r, size), lines = metrics_lines(r, at, size);
 	fprintf(f, "%llu\n", (unsigned long long)size);
-	metrics_write(r, f, size, lines / MOST_LINES + 1);
+	metrics_write(r, f, at, size, lines / MOST_LINES + 1);
 	pthread_mutex_unlock(&p->lock);
 	fclose(f);
 }
@@ -382,8 +408,10 @@ static size_t run_events(Page *p, uint32_t i, uint64_t *position, char *text, si
 		if (size - out < HEAD + len)
 			break;
 		position[i] += len + 1;
-		out += id_print(p, position, text + out, size - out);
-		out += (size_t)snprintf(text + out, size - out, "event: line\ndata: %u %.*s\n\n", i, (int)len, from);
+		if (is_metrics(from, len)) {
+			out += id_print(p, position, text + out, size - out);
+			out += (size_t)snprintf(text + out, size - out, "event: line\ndata: %u %.*s\n\n", i, (int)len, from);
+		}
 		from = end + 1;
 	}
 	free(lines);
@@ -460,6 +488,10 @@ void runs_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 		metrics_fd(&p->run[i]);
 	trainers_find(p);
 	Json j = answer_begin(a, &f);
+	if (!f) {
+		pthread_mutex_unlock(&p->lock);
+		return;
+	}
 	json_open(&j, "runs", '[');
 	for (uint32_t i = 0; i < p->runs; i++) {
 		PageRun *r = &p->run[i];

@@ -358,9 +358,11 @@ void talk_words_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	double *out = calloc((size_t)l.count * TARGETS, sizeof *out);
 	if (x && out && letters_run(t, (uint32_t)stage, &l, x, out)) {
 		Json j = answer_begin(a, &f);
-		json_count(&j, "stage", stage);
-		words_json(&j, t, &l, out);
-		answer_end(&j, a);
+		if (f) {
+			json_count(&j, "stage", stage);
+			words_json(&j, t, &l, out);
+			answer_end(&j, a);
+		}
 	} else {
 		answer_error(a, 500, "%s", mp_run_messages(t->second.run));
 	}

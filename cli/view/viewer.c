@@ -11,6 +11,10 @@
 
 enum { MOST_LINKS = 1 << 20 }; /* of a network whose norms are computed */
 
+/* Reports that reach the page: all of the first ones, then one in each ten-thousandth of the time so far. Some 100,000
+ * in a day, as many bytes as a small model, however fast epochs are. */
+enum { ALL_LINES = 10000 };
+
 struct Viewer {
 	Page page;
 	Feed feed;
@@ -18,6 +22,8 @@ struct Viewer {
 	double *w, *before; /* weights now, and when last looked at */
 	uint64_t links, updates;
 	double looked;
+	uint64_t lines;     /* that the feed got */
+	double began, sent; /* when it got the first, and the last */
 };
 
 static void viewer_free(Viewer *w)
@@ -107,11 +113,24 @@ static void norms_json(Viewer *w, Json *j, mp_run *run, const mp_report *r)
 	w->looked = now;
 }
 
+static bool report_counts(Viewer *w, const mp_report *r)
+{
+	double now = wall_clock();
+	if (w->lines >= ALL_LINES && now - w->sent < (now - w->began) / ALL_LINES && !r->stopped_by)
+		return false;
+	w->began = w->lines ? w->began : now;
+	w->sent = now;
+	w->lines++;
+	return true;
+}
+
 bool viewer_report(Viewer *w, mp_run *run, const mp_report *r)
 {
 	TextFile f;
-	if (!w || !text_begin(&f))
+	if (!w)
 		return false;
+	if (!report_counts(w, r) || !text_begin(&f))
+		return atomic_exchange(&w->page.save, false);
 	Json j = { .f = f.f };
 	json_open(&j, NULL, '{');
 	json_count(&j, "epoch", r->epoch);

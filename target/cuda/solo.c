@@ -4,6 +4,7 @@
  *
  * A job trains all networks for some epochs; one whose seed has ended gets the next seed before the next job. The
  * kernel is that of a team of one block, with weights of its own (EmitSource.solo). */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -125,6 +126,7 @@ static void slot_check(SoloRun *r, uint32_t i)
 	SoloSlot *s = &r->slot[i];
 	mp_seed result = { 0 };
 
+	assert(r->s.tally);
 	s->epoch += from->epoch;
 	if (last && !isfinite(last->error))
 		result = (mp_seed){ .failed = 1, .epochs = s->epoch - 1 };

@@ -98,3 +98,4 @@ truncate -s 1T log
 for log in log pipe /dev/zero; do
 	timeout 20 "$MICROPROP" tune rows.csv --trials 2 --no-save --log $log 2>&1 | grep error || echo "no answer to --log $log"
 done
+for operand in pipe /dev/zero; do t view $operand; done

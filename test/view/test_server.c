@@ -83,13 +83,39 @@ static const char *post_headers(const char *cookie)
 	return text;
 }
 
-static int setup(void **state)
+/* Starts the program; what it prints on `output` has the address. The token buys the cookie. */
+static void start(const char *const *words, int output)
 {
 	static char out[4000];
 	char line[400] = "", body[80];
-	const char *program = getenv("MICROPROP"), *build = getenv("BUILD_DIR");
 	int ends[2];
-	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	server.pid = fork();
+	if (!server.pid) {
+		dup2(ends[1], output);
+		close(ends[1]);
+		execv(words[0], (char *const *)(uintptr_t)words);
+		_exit(127);
+	}
+	close(ends[1]);
+	FILE *f = fdopen(ends[0], "r");
+	assert_non_null(fgets(line, sizeof line, f));
+	char *address = strstr(line, "127.0.0.1:");
+	assert_non_null(address);
+	assert_int_equal(sscanf(address, "127.0.0.1:%u/#%32[0-9a-f]", &server.port, server.token), 2);
+	fclose(f);
+	snprintf(body, sizeof body, "{\"token\": \"%s\"}", server.token);
+	assert_int_equal(ask("POST", "/api/session", post_headers(""), body, out, sizeof out), 200);
+	char *cookie = strstr(out, "Set-Cookie: ");
+	assert_non_null(cookie);
+	assert_non_null(strstr(cookie, "; HttpOnly; SameSite=Strict; Path=/\r\n"));
+	snprintf(server.cookie, sizeof server.cookie, "Cookie: %.*s\r\n", (int)strcspn(cookie + 12, ";"), cookie + 12);
+}
+
+static int setup(void **state)
+{
+	char line[400] = "";
+	const char *program = getenv("MICROPROP"), *build = getenv("BUILD_DIR");
 	snprintf(line, sizeof line, "%s/microprop-view.so", build ? build : ".");
 	if (!program || access(line, R_OK))
 		exit(77);
@@ -103,26 +129,15 @@ static int setup(void **state)
 	assert_non_null(metrics);
 	fputs("{\"epoch\": 1}\n{\"epoch\": 2}\n", metrics);
 	fclose(metrics);
-	assert_int_equal(pipe(ends), 0);
-	server.pid = fork();
-	if (!server.pid) {
-		dup2(ends[1], STDOUT_FILENO);
-		execl(program, program, "view", server.folder, server.runs, "--json", (char *)NULL);
-		_exit(127);
-	}
-	close(ends[1]);
-	FILE *f = fdopen(ends[0], "r");
-	assert_non_null(fgets(line, sizeof line, f));
-	assert_int_equal(
-		sscanf(strstr(line, "\"port\""), "\"port\": %u, \"token\": \"%32[0-9a-f]", &server.port, server.token), 2);
-	fclose(f);
-	snprintf(body, sizeof body, "{\"token\": \"%s\"}", server.token);
-	assert_int_equal(ask("POST", "/api/session", post_headers(""), body, out, sizeof out), 200);
-	char *cookie = strstr(out, "Set-Cookie: ");
-	assert_non_null(cookie);
-	assert_non_null(strstr(cookie, "; HttpOnly; SameSite=Strict; Path=/\r\n"));
-	snprintf(server.cookie, sizeof server.cookie, "Cookie: %.*s\r\n", (int)strcspn(cookie + 12, ";"), cookie + 12);
+	start((const char *[]){ program, "view", server.folder, server.runs, "--json", *state, NULL }, STDOUT_FILENO);
 	return 0;
+}
+
+static int setup_control(void **state)
+{
+	static char option[] = "--control";
+	*state = option;
+	return setup(state);
 }
 
 static void stream_text(const char *id, const char *until, char *out, size_t size)
@@ -215,12 +230,21 @@ static void test_talk(void **state)
 
 static int teardown(void **state)
 {
+	static const char *const files[] = { "metrics.jsonl", "args.json", "last.safetensors", "best.safetensors", "pipe" };
+	char path[80];
 	int status = 0;
 	char metrics[80];
 	(void)state;
 	kill(server.pid, SIGTERM);
-	waitpid(server.pid, &status, 0);
-	unlink(server.metrics);
+	for (int tries = 0; !waitpid(server.pid, &status, WNOHANG); tries++) {
+		if (tries == 400) /* it waits for something, for ever */
+			kill(server.pid, SIGKILL);
+		usleep(50000);
+	}
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		snprintf(path, sizeof path, "%s/%s", server.folder, files[i]);
+		unlink(path);
+	}
 	rmdir(server.folder);
 	snprintf(metrics, sizeof metrics, "%s/metrics.jsonl", server.added);
 	unlink(metrics);
@@ -398,6 +422,113 @@ static void test_slow(void **state)
 	assert_int_equal(status_of("GET", "/", "", NULL), 200);
 }
 
+/* ---- folders that somebody else made ---- */
+
+static const char *in_folder(const char *name)
+{
+	static char path[80];
+	snprintf(path, sizeof path, "%s/%s", server.folder, name);
+	return path;
+}
+
+static void file_put(const char *name, const char *text, size_t len)
+{
+	FILE *f = fopen(in_folder(name), "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, len, f), len);
+	fclose(f);
+}
+
+/* Lines that train did not write would be other events to the page; a hole of a terabyte is not read. */
+static void test_hostile_metrics(void **state)
+{
+	static const char lines[] = "{\"epoch\": 1}\n{\"epoch\": 2}\revent: runs\rdata: [1]\n{\"epoch\": 3}\0{}\n4\n"
+								"{\"epoch\": 5}\n";
+	static char out[10000];
+	(void)state;
+	file_put("metrics.jsonl", lines, sizeof lines - 1);
+	stream_text("0", "data: 0 {\"epoch\": 5}", out, sizeof out);
+	assert_null(strstr(out, "epoch\": 2"));
+	assert_null(strstr(out, "epoch\": 3"));
+	assert_null(strstr(out, "data: 0 4"));
+	assert_int_equal(ask("GET", "/api/metrics?run=0", server.cookie, NULL, out, sizeof out), 200);
+	assert_non_null(strstr(out, "\n{\"epoch\": 1}\n{\"epoch\": 5}\n"));
+	assert_int_equal(truncate(server.metrics, (off_t)1 << 40), 0);
+	assert_int_equal(ask("GET", "/api/metrics?run=0", server.cookie, NULL, out, sizeof out), 200);
+	assert_non_null(strstr(out, "\r\n\r\n1099511627776\n"));
+	line_write(server.metrics, "w", "{\"epoch\": 1}\n");
+}
+
+/* Arguments are those of a regular file of the folder itself, and no request waits for a pipe. */
+static void test_hostile_files(void **state)
+{
+	static const char train[] = "{\"arguments\": [\"train\", \"no.topo\"]}";
+	static const char resume[] = "{\"run\": 0, \"action\": \"resume\"}";
+	char target[80];
+	(void)state;
+	assert_int_equal(mkfifo(in_folder("args.json"), 0600), 0);
+	assert_int_equal(status_of("POST", "/api/control", post_headers(server.cookie), resume), 409);
+	unlink(in_folder("args.json"));
+	file_put("pipe", train, sizeof train - 1);
+	snprintf(target, sizeof target, "%s", in_folder("pipe"));
+	assert_int_equal(symlink(target, in_folder("args.json")), 0);
+	assert_int_equal(status_of("POST", "/api/control", post_headers(server.cookie), resume), 409);
+	unlink(in_folder("args.json"));
+	unlink(target);
+	assert_int_equal(mkfifo(in_folder("last.safetensors"), 0600), 0);
+	assert_int_equal(status_of("GET", "/api/net?run=0", server.cookie, NULL), 404);
+	unlink(in_folder("last.safetensors"));
+}
+
+/* Cases that came through a pipe are gone. */
+static void test_hostile_data(void **state)
+{
+	static char out[20000];
+	char command[400], args[200], pipe[80];
+	(void)state;
+	unlink(server.metrics);
+	snprintf(command, sizeof command, "'%s' train example:xor --until never --epochs 2 --run %s --quiet >/dev/null",
+	         getenv("MICROPROP"), server.folder);
+	assert_int_equal(system(command), 0);
+	snprintf(pipe, sizeof pipe, "%s", in_folder("pipe"));
+	assert_int_equal(mkfifo(pipe, 0600), 0);
+	const char *const names[] = { pipe, "/dev/fd/3", "/dev/stdin", "-", "/dev/zero" };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		int n = snprintf(args, sizeof args, "{\"data\": \"%s\"}", names[i]);
+		file_put("args.json", args, (size_t)n);
+		snprintf(command, sizeof command, "touch -d @%zu %s", 1000 + i, in_folder("last.safetensors"));
+		assert_int_equal(system(command), 0); /* another checkpoint, for which data is opened again */
+		assert_int_equal(ask("GET", "/api/net?run=0", server.cookie, NULL, out, sizeof out), 200);
+		assert_non_null(strstr(out, "was a stream"));
+	}
+}
+
+/* However many reports there are, the page gets a number that hardly grows. */
+static void test_feed(void **state)
+{
+	static char out[2000000];
+	unsigned long long size = 0, epoch = 0;
+	(void)state;
+	start((const char *[]){ getenv("MICROPROP"), "train", "example:xor", "--until", "never", "--epochs", "0", "--time",
+	                        "300", "--report", "1", "--quiet", "--view", NULL },
+	      STDERR_FILENO);
+	for (int tries = 0; tries < 400 && epoch < 200000; tries++) {
+		usleep(50000);
+		ask("GET", "/api/metrics?run=0", server.cookie, NULL, out, sizeof out);
+		char *body = strstr(out, "\r\n\r\n"), *last = NULL;
+		if (!body)
+			break;
+		size = strtoull(body + 4, NULL, 10);
+		for (char *at = body; (at = strstr(at, "{\"epoch\": ")); at++)
+			last = at;
+		epoch = last ? strtoull(last + 10, NULL, 10) : 0;
+	}
+	kill(server.pid, SIGKILL);
+	waitpid(server.pid, NULL, 0);
+	assert_true(epoch >= 200000);
+	assert_true(size < 60 * epoch); /* a line has more than 100 bytes */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -406,5 +537,13 @@ int main(void)
 		cmocka_unit_test(test_events),  cmocka_unit_test(test_added), cmocka_unit_test(test_talk),
 		cmocka_unit_test(test_clients), cmocka_unit_test(test_slow),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	const struct CMUnitTest hostile[] = {
+		cmocka_unit_test(test_hostile_metrics),
+		cmocka_unit_test(test_hostile_files),
+		cmocka_unit_test(test_hostile_data),
+	};
+	const struct CMUnitTest feed[] = { cmocka_unit_test(test_feed) };
+	int failed = cmocka_run_group_tests(tests, setup, teardown);
+	failed += cmocka_run_group_tests(hostile, setup_control, teardown);
+	return failed + cmocka_run_group_tests(feed, NULL, NULL);
 }
