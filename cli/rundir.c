@@ -14,6 +14,7 @@
  * one that was not; a run that was killed before its first checkpoint is begun again.  While a run goes on it holds a
  * lock on metrics.jsonl, so that no other one writes there. */
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -181,22 +182,32 @@ static int interval_check(RunDir *d, Args *a)
 	return EXIT_USAGE;
 }
 
+static int file_check(const char *path)
+{
+	struct stat st;
+	if (lstat(path, &st) || S_ISREG(st.st_mode))
+		return EXIT_DONE;
+	complain("remove it, or choose another folder", "--run: %s is %s, not a file", path,
+	         S_ISLNK(st.st_mode)   ? "a symbolic link"
+	         : S_ISDIR(st.st_mode) ? "a folder"
+	                               : "a device or a pipe");
+	return EXIT_USAGE;
+}
+
 /* What is written to the folder stays in it: a link would lead elsewhere. */
 static int plain_check(const RunDir *d)
 {
 	static const char *const names[] = { "args.json", "metrics.jsonl", "last.safetensors", "best.safetensors" };
-	for (size_t i = 0; i < COUNT(names); i++) {
-		const char *path = path_join(d->args, d->path, names[i]);
-		struct stat st;
-		if (lstat(path, &st) || S_ISREG(st.st_mode))
-			continue;
-		complain("remove it, or choose another folder", "--run: %s is %s, not a file", path,
-		         S_ISLNK(st.st_mode)   ? "a symbolic link"
-		         : S_ISDIR(st.st_mode) ? "a folder"
-		                               : "a device or a pipe");
-		return EXIT_USAGE;
-	}
-	return EXIT_DONE;
+	int rc = EXIT_DONE;
+	for (size_t i = 0; i < COUNT(names) && !rc; i++)
+		rc = file_check(path_join(d->args, d->path, names[i]));
+	DIR *list = opendir(d->path);
+	for (const struct dirent *e; list && !rc && (e = readdir(list));)
+		if (!strncmp(e->d_name, "epoch-", 6) || !strncmp(e->d_name, "outputs-", 8))
+			rc = file_check(path_join(d->args, d->path, e->d_name));
+	if (list)
+		closedir(list);
+	return rc;
 }
 
 /* A new run does not write over another. */

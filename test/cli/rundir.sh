@@ -36,10 +36,10 @@ t train xor.topo --target ref --until never --epochs 2 --run runs/other --quiet 
 
 # What is written to the folder stays in it: links are refused, and files are replaced as a whole or not at all.
 echo precious >precious
-for name in args.json metrics.jsonl last.safetensors best.safetensors; do
+for name in args.json metrics.jsonl last.safetensors best.safetensors epoch-000002.safetensors outputs-000002.npy; do
 	mkdir -p runs/link
 	ln -s ../../precious runs/link/$name
-	t train xor.topo --target ref --until never --epochs 2 --run runs/link --quiet
+	t train xor.topo --target ref --until never --epochs 2 --run runs/link --quiet --checkpoints-every 2 --outputs-every 2
 	rm -r runs/link
 done
 mkdir -p runs/link/best.safetensors
