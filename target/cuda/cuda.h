@@ -34,6 +34,7 @@ typedef struct Gpu {
 	uint32_t rows, sums;                /* of a chunk; leaves whose sums are kept at the same time, a power of two */
 	uint64_t memory;                    /* bytes */
 	uint32_t most_team;                 /* blocks of a team; 0: any number */
+	uint32_t most_cluster;              /* blocks with a barrier of their own; 0: there are none */
 	uint32_t emit_threads, emit_shared; /* of a block; bytes of shared memory */
 	struct Emulator *emulator;          /* NULL: a driver */
 	uint64_t allocations, calls;        /* emulated faults: so far; */
@@ -55,7 +56,9 @@ void gpu_download(Gpu *m, void *to, const void *from, uint64_t bytes);
 typedef struct GpuKernel {
 	void *module, *function; /* of the driver, or of the emulator */
 	uint32_t threads, shared;
+	uint32_t cluster; /* blocks of a cluster; 0: none */
 } GpuKernel;
+bool gpu_clusters_fit(Gpu *m, const GpuKernel *k, uint32_t blocks); /* all at the same time */
 void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k);
 void gpu_launch(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks); /* job: of the host */
 void gpu_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks);  /* the same, without waiting, */
@@ -76,6 +79,7 @@ void driver_start(const Driver *d, const GpuKernel *k, const void *job, uint32_t
 void driver_wait(const Driver *d);
 void driver_copy_begin(Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_copies_wait(const Driver *d);
+bool driver_clusters_fit(const Driver *d, const GpuKernel *k, uint32_t blocks);
 void *driver_host_memory(const Driver *d, Arena *owner, uint64_t bytes); /* NULL: there is none */
 
 /* ---- failure.c ---- */
@@ -122,7 +126,9 @@ typedef struct DeviceBound {
 	uint64_t slot_cases, bytes;                                    /* cases; bytes: of the device, for cases */
 	uint64_t examples, longest;                                    /* longest: cases of an example */
 	uint32_t list_longest;                                         /* numbers of an index list, at most */
-	uint32_t code_longest;                                         /* elements of sums of code words, at most, */
+	const CodeSum *code_sum;                                       /* on the host, */
+	const CodeElement *code_element;
+	uint32_t code_longest;                    /* elements of sums of code words, at most, */
 	float code_twice;                         /* which are all taken this many times; 0: they differ */
 	const DeviceStep *learn_step, *test_step; /* of the lists, on the host */
 	struct Generated *generated;              /* kernels */
@@ -170,6 +176,8 @@ typedef struct Cuda {
 	const uint32_t *ones, *output;
 	uint64_t copy_floats;
 	uint64_t exchange_cap;
+	uint8_t *images; /* Job.images */
+	uint64_t images_cap;
 	DeviceMemory weights; /* weights, state, sums and their tables; */
 	DeviceMemory rows;    /* rows of cases */
 	DeviceMemory calls;   /* schedules, results, outputs */
@@ -286,7 +294,7 @@ typedef struct JobRun {
 	Schedule *schedule;
 	uint64_t updates;
 	Job job;
-	const GpuKernel *kernel;
+	const GpuKernel *kernel, *images; /* images: NULL, or to run before */
 	CallPart part[PARTS];
 } JobRun;
 bool job_prepare(Cuda *c, const Work *w, JobRun *r);    /* false: there is no kernel for it */
@@ -323,7 +331,8 @@ void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p);
 /* ---- generate.c: kernels for the network at hand --------------------------------------------------- */
 
 /* Sets what the job needs for it. */
-const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j);
+const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j,
+                                  const GpuKernel **images); /* images: NULL, or to run before */
 /* MICROPROP_CUDA_DUMP: a file that the text is written to, or why there is none. */
 void text_dump(Cuda *c, const Buf *text, const char *why);
 

@@ -326,8 +326,11 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 		sums += w->count;
 		elements += w->first[w->count];
 	}
-	CodeSum *sum = NEW(&c->cx->scratch, sums + 1, CodeSum);
-	CodeElement *element = NEW(&c->cx->scratch, elements + 1, CodeElement);
+	b->memory.arena.cx = c->cx;
+	CodeSum *sum = NEW(&b->memory.arena, sums + 1, CodeSum);
+	CodeElement *element = NEW(&b->memory.arena, elements + 1, CodeElement);
+	b->code_sum = sum;
+	b->code_element = element;
 	part_sums(codes_words(codes, 0), sum, element, 0);
 	if (parts > 1)
 		part_sums(codes_words(codes, 1), sum + b->data.part_count[0], element,

@@ -16,13 +16,34 @@ enum {
 	ATTRIBUTE_MINOR = 76,
 	ATTRIBUTE_COOPERATIVE = 95,
 	ATTRIBUTE_SHARED = 97, /* bytes that a block may ask for */
+	ATTRIBUTE_CLUSTERS = 120,
 	FUNCTION_SHARED = 8,
+	FUNCTION_LARGE_CLUSTERS = 14,
+	LAUNCH_COOPERATIVE = 2,
+	LAUNCH_CLUSTER = 4,
+	MOST_CLUSTER = 16,
 	OLDEST_MAJOR = 8,
 	JIT_ERROR_LOG = 5,
 	JIT_ERROR_LOG_BYTES = 6
 };
 
 typedef uint64_t DeviceAddress;
+/* Those of cuLaunchKernelEx. */
+typedef struct LaunchAttribute {
+	int id, unused;
+	union {
+		int cooperative;
+		unsigned cluster[3];
+		char bytes[64];
+	} value;
+} LaunchAttribute;
+typedef struct LaunchConfig {
+	unsigned grid[3], block[3], shared;
+	void *stream;
+	LaunchAttribute *attribute;
+	unsigned attributes;
+} LaunchConfig;
+
 typedef struct Calls {
 	int (*init)(unsigned);
 	int (*version)(int *);
@@ -50,6 +71,8 @@ typedef struct Calls {
 	int (*wait_stream)(void *);
 	int (*to_device_begin)(DeviceAddress, const void *, size_t, void *);
 	int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
+	int (*launch_clusters)(const LaunchConfig *, void *, void **, void **); /* these two: NULL before CUDA 11.8 */
+	int (*fitting_clusters)(int *, void *, const LaunchConfig *);
 	int (*wait)(void);
 	int (*error)(int, const char **);
 } Calls;
@@ -57,35 +80,38 @@ typedef struct Calls {
 static const struct {
 	const char *name;
 	size_t at;
+	bool newer; /* older drivers do not have it */
 } call_names[] = {
-	{ "cuInit", offsetof(Calls, init) },
-	{ "cuDriverGetVersion", offsetof(Calls, version) },
-	{ "cuDeviceGetCount", offsetof(Calls, count) },
-	{ "cuDeviceGet", offsetof(Calls, get) },
-	{ "cuDeviceGetName", offsetof(Calls, name) },
-	{ "cuDeviceGetAttribute", offsetof(Calls, attribute) },
-	{ "cuDeviceTotalMem_v2", offsetof(Calls, memory) },
-	{ "cuDevicePrimaryCtxRetain", offsetof(Calls, retain) },
-	{ "cuDevicePrimaryCtxRelease_v2", offsetof(Calls, release) },
-	{ "cuCtxSetCurrent", offsetof(Calls, current) },
-	{ "cuModuleLoadDataEx", offsetof(Calls, load) },
-	{ "cuModuleUnload", offsetof(Calls, unload) },
-	{ "cuModuleGetFunction", offsetof(Calls, function) },
-	{ "cuFuncSetAttribute", offsetof(Calls, set_function) },
-	{ "cuMemAlloc_v2", offsetof(Calls, alloc) },
-	{ "cuMemFree_v2", offsetof(Calls, drop) },
-	{ "cuMemcpyHtoD_v2", offsetof(Calls, to_device) },
-	{ "cuMemcpyDtoH_v2", offsetof(Calls, to_host) },
-	{ "cuMemsetD8_v2", offsetof(Calls, set) },
-	{ "cuMemAllocHost_v2", offsetof(Calls, alloc_host) },
-	{ "cuMemFreeHost", offsetof(Calls, drop_host) },
-	{ "cuStreamCreate", offsetof(Calls, new_stream) },
-	{ "cuStreamDestroy_v2", offsetof(Calls, drop_stream) },
-	{ "cuStreamSynchronize", offsetof(Calls, wait_stream) },
-	{ "cuMemcpyHtoDAsync_v2", offsetof(Calls, to_device_begin) },
-	{ "cuLaunchCooperativeKernel", offsetof(Calls, launch) },
-	{ "cuCtxSynchronize", offsetof(Calls, wait) },
-	{ "cuGetErrorString", offsetof(Calls, error) },
+	{ "cuInit", offsetof(Calls, init), false },
+	{ "cuDriverGetVersion", offsetof(Calls, version), false },
+	{ "cuDeviceGetCount", offsetof(Calls, count), false },
+	{ "cuDeviceGet", offsetof(Calls, get), false },
+	{ "cuDeviceGetName", offsetof(Calls, name), false },
+	{ "cuDeviceGetAttribute", offsetof(Calls, attribute), false },
+	{ "cuDeviceTotalMem_v2", offsetof(Calls, memory), false },
+	{ "cuDevicePrimaryCtxRetain", offsetof(Calls, retain), false },
+	{ "cuDevicePrimaryCtxRelease_v2", offsetof(Calls, release), false },
+	{ "cuCtxSetCurrent", offsetof(Calls, current), false },
+	{ "cuModuleLoadDataEx", offsetof(Calls, load), false },
+	{ "cuModuleUnload", offsetof(Calls, unload), false },
+	{ "cuModuleGetFunction", offsetof(Calls, function), false },
+	{ "cuFuncSetAttribute", offsetof(Calls, set_function), false },
+	{ "cuMemAlloc_v2", offsetof(Calls, alloc), false },
+	{ "cuMemFree_v2", offsetof(Calls, drop), false },
+	{ "cuMemcpyHtoD_v2", offsetof(Calls, to_device), false },
+	{ "cuMemcpyDtoH_v2", offsetof(Calls, to_host), false },
+	{ "cuMemsetD8_v2", offsetof(Calls, set), false },
+	{ "cuMemAllocHost_v2", offsetof(Calls, alloc_host), false },
+	{ "cuMemFreeHost", offsetof(Calls, drop_host), false },
+	{ "cuStreamCreate", offsetof(Calls, new_stream), false },
+	{ "cuStreamDestroy_v2", offsetof(Calls, drop_stream), false },
+	{ "cuStreamSynchronize", offsetof(Calls, wait_stream), false },
+	{ "cuMemcpyHtoDAsync_v2", offsetof(Calls, to_device_begin), false },
+	{ "cuLaunchCooperativeKernel", offsetof(Calls, launch), false },
+	{ "cuLaunchKernelEx", offsetof(Calls, launch_clusters), true },
+	{ "cuOccupancyMaxActiveClusters", offsetof(Calls, fitting_clusters), true },
+	{ "cuCtxSynchronize", offsetof(Calls, wait), false },
+	{ "cuGetErrorString", offsetof(Calls, error), false },
 };
 
 struct Driver {
@@ -120,7 +146,7 @@ static void find_calls(Driver *d)
 		gpu_refuse(d->gpu, LOADS_LIBRARIES ? gpu_no_driver : why);
 	for (uint32_t i = 0; i < COUNT(call_names); i++) {
 		void *call = library_symbol(d->library, call_names[i].name);
-		if (!call)
+		if (!call && !call_names[i].newer)
 			gpu_refuse(d->gpu, gpu_old_driver);
 		memcpy((char *)&d->call + call_names[i].at, &call, sizeof call);
 	}
@@ -151,6 +177,8 @@ static void choose_device(Driver *d)
 	m->blocks = (uint32_t)attribute(d, ATTRIBUTE_MULTIPROCESSORS);
 	m->emit_threads = THREADS;
 	m->emit_shared = (uint32_t)attribute(d, ATTRIBUTE_SHARED);
+	if (d->call.launch_clusters && d->call.fitting_clusters && attribute(d, ATTRIBUTE_CLUSTERS))
+		m->most_cluster = MOST_CLUSTER;
 }
 
 static void load_text(const Driver *d, const void *text, void **module)
@@ -258,6 +286,7 @@ void driver_upload(const Driver *d, void *to, const void *from, uint64_t bytes)
 void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes)
 {
 	d->call.current(d->context);
+	check(d, d->call.wait(), "job");
 	if (bytes)
 		check(d, d->call.to_host(to, (DeviceAddress)(uintptr_t)from, bytes), "copy from the device");
 }
@@ -278,12 +307,43 @@ void driver_unload(const Driver *d, GpuKernel *k)
 	d->call.unload(k->module);
 }
 
+/* Blocks in clusters, all of which run at the same time. */
+static LaunchConfig cluster_config(const GpuKernel *k, uint32_t blocks, LaunchAttribute attribute[2])
+{
+	attribute[0] = (LaunchAttribute){ .id = LAUNCH_CLUSTER, .value.cluster = { k->cluster, 1, 1 } };
+	attribute[1] = (LaunchAttribute){ .id = LAUNCH_COOPERATIVE, .value.cooperative = 1 };
+	return (LaunchConfig){ .grid = { blocks, 1, 1 },
+		                   .block = { k->threads, 1, 1 },
+		                   .shared = k->shared,
+		                   .attribute = attribute,
+		                   .attributes = 2 };
+}
+
+bool driver_clusters_fit(const Driver *d, const GpuKernel *k, uint32_t blocks)
+{
+	LaunchAttribute attribute[2];
+	LaunchConfig c = cluster_config(k, blocks, attribute);
+	int fit = 0;
+
+	c.attributes = 1;
+	d->call.current(d->context);
+	if (d->call.set_function(k->function, FUNCTION_LARGE_CLUSTERS, 1))
+		return false;
+	return !d->call.fitting_clusters(&fit, k->function, &c) && (uint32_t)fit * k->cluster >= blocks;
+}
+
 void driver_start(const Driver *d, const GpuKernel *k, const void *job, uint32_t blocks)
 {
 	void *argument[] = { (void *)job };
+	LaunchAttribute attribute[2];
 
 	d->call.current(d->context);
-	check(d, d->call.launch(k->function, blocks, 1, 1, k->threads, 1, 1, k->shared, NULL, argument), "launch");
+	if (k->cluster > 1) {
+		LaunchConfig c = cluster_config(k, blocks, attribute);
+		check(d, d->call.launch_clusters(&c, k->function, argument, NULL), "launch");
+	} else {
+		check(d, d->call.launch(k->function, blocks, 1, 1, k->threads, 1, 1, k->shared, NULL, argument), "launch");
+	}
 }
 
 void driver_wait(const Driver *d)

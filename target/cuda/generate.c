@@ -14,14 +14,16 @@ enum { MOST_LEAVES = 512 }; /* of a test: their tallies are joined by instructio
 /* What a kernel was made for. */
 typedef struct Made {
 	uint32_t mode, teams, team_blocks, kinds, leaves[2], slice[2], leaf_rows, batch_rows, solo;
+	uint32_t images;  /* lists by input of all leaves are made before */
 	uint32_t general; /* no other kernel can do it: some units are watched, leaves have several chunks */
 } Made;
 typedef struct Generated Generated;
 struct Generated {
 	Generated *next;
 	Made made;
-	GpuKernel kernel;
+	GpuKernel kernel, images; /* images: makes lists by input, if the other needs them */
 	uint64_t exchange;
+	uint32_t image;    /* bytes of a leaf */
 	bool tiled;        /* all blocks are one team */
 	bool refused;      /* there is no kernel */
 	XXH64_hash_t hash; /* of the text */
@@ -43,6 +45,8 @@ static Made made_for(const Cuda *c, const Work *w)
 	m.batch_rows = (uint32_t)min_u64(min_u64(w->batch, w->examples) * c->now->longest, UINT32_MAX / 2);
 	uint64_t count[2] = { min_u64(w->batch, w->examples), w->examples % w->batch };
 
+	m.images = w->mode != JOB_TEST && w->mode != JOB_APPLY && c->now->has_short && !c->half &&
+	           c->schedule->leaves > (w->solo ? 1 : m.teams) && !(w->solo && w->solo->cases);
 	m.general =
 		w->mode == JOB_APPLY || (w->mode == JOB_TEST && w->out && c->watched.count) || leaf_divided(c->schedule);
 
@@ -87,12 +91,30 @@ static void text_load(Cuda *c, Generated *g, const Buf *text)
 
 	g->hash = XXH3_64bits(text->s, text->len);
 	for (const Generated *o = g->next; o; o = o->next)
-		if (o->hash == g->hash && o->kernel.shared == shared) {
+		if (o->hash == g->hash && o->kernel.shared == shared && o->kernel.cluster == g->kernel.cluster) {
 			g->kernel = o->kernel;
+			g->images = o->images;
 			return;
 		}
 	g->kernel.threads = c->gpu->emit_threads;
 	gpu_load(&c->now->memory, text->s, text->len, &g->kernel);
+}
+
+/* The kernel that makes the lists that the other needs. */
+static void images_load(Cuda *c, const EmitSource *of, Generated *g)
+{
+	EmitSource s = *of;
+	Buf text = { .arena = &c->temp };
+	uint64_t exchange;
+	uint32_t image;
+
+	if (!g->image || g->images.function)
+		return;
+	s.makes_images = true;
+	s.cluster = 0;
+	kernel_text(&s, &c->temp, &text, &g->images.shared, &exchange, &image);
+	g->images.threads = s.threads;
+	gpu_load(&c->now->memory, text.s, text.len, &g->images);
 }
 
 /* The fastest kernel that can do it: rows and weights in shared memory; tiles; the general one. */
@@ -129,6 +151,8 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		.leaf_rows = g->made.leaf_rows,
 		.batch_rows = g->made.batch_rows,
 		.list_longest = b->list_longest,
+		.code_sum = b->code_sum,
+		.code_element = b->code_element,
 		.code_longest = b->code_longest,
 		.code_twice = b->code_twice,
 		.threads = c->gpu->emit_threads,
@@ -137,11 +161,14 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		.solo = g->made.solo,
 		.half = c->half,
 		.slice = { g->made.slice[0], g->made.slice[1] },
+		.images = g->made.images,
 	};
+	if (s.teams == 1 && s.team_blocks > 1 && s.team_blocks <= c->gpu->most_cluster && !test && !c->half)
+		s.cluster = s.team_blocks;
 	bool fits = g->made.leaves[0] <= (test ? MOST_LEAVES : j->sums) && g->made.leaf_rows <= j->row_capacity;
 
 	if (!g->made.general && fits)
-		why = kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange);
+		why = kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->image);
 	g->refused = why && s.solo;
 	if (g->refused)
 		return;
@@ -150,9 +177,11 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 	    g->made.batch_rows <= (uint64_t)c->row_teams * j->row_capacity) { /* all blocks are one team */
 		EmitSource tiled = s;
 		tiled.tiled = true;
+		s.cluster = tiled.cluster = 0;
+		tiled.images = false;
 		tiled.teams = 1;
 		tiled.team_blocks = c->gpu->blocks;
-		why = kernel_text(&tiled, &c->temp, &text, &g->kernel.shared, &g->exchange);
+		why = kernel_text(&tiled, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->image);
 		g->tiled = !why;
 	}
 	if (why && c->half && g->made.mode != JOB_APPLY)
@@ -160,10 +189,19 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		     "target cuda has no bf16 kernel for this network and batch (%s)", why);
 	if (why) {
 		s.general = true;
-		kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange);
+		s.images = false;
+		s.cluster = 0;
+		kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->image);
 	}
+	g->kernel.cluster = why ? 0 : s.cluster;
 	text_dump(c, &text, why);
 	text_load(c, g, &text);
+	if (g->kernel.cluster && !gpu_clusters_fit(c->gpu, &g->kernel, s.teams * s.team_blocks)) {
+		c->gpu->most_cluster = 0;
+		generate(c, j, g);
+		return;
+	}
+	images_load(c, &s, g);
 }
 
 static Generated *find(Cuda *c, const Job *j, const Made *m)
@@ -179,7 +217,7 @@ static Generated *find(Cuda *c, const Job *j, const Made *m)
 	return g;
 }
 
-const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j)
+const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j, const GpuKernel **images)
 {
 	Made m = made_for(c, w);
 	const Generated *g = find(c, j, &m);
@@ -195,6 +233,14 @@ const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j)
 		c->teams = j->teams = 1;
 		c->team_blocks = j->team_blocks = c->gpu->blocks;
 	}
+	uint64_t needed = g->image * c->schedule->leaves;
+	if (needed > c->images_cap) {
+		c->images_cap = 2 * needed;
+		c->images = device_alloc(&c->calls, c->images_cap);
+	}
+	*images = g->image ? &g->images : NULL;
+	j->images = c->images;
+	j->leaves = (uint32_t)c->schedule->leaves;
 	j->exchange = c->job.exchange;
 	return &g->kernel;
 }

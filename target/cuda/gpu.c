@@ -63,6 +63,7 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 		m->memory = (uint64_t)1 << 30;
 		m->emit_threads = EMULATED_THREADS;
 		m->emit_shared = EMULATED_SHARED;
+		m->most_cluster = m->seed & 2 ? 0 : EMULATED_BLOCKS;
 		m->emulator =
 			emulator_new(cx, &(EmulatorOptions){ .seed = m->seed, .races = m->seed & 1, .idle = EMULATED_IDLE });
 	} else {
@@ -80,6 +81,7 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 	m->blocks = number_or("MICROPROP_CUDA_BLOCKS", m->blocks);
 	m->emit_threads = number_or("MICROPROP_CUDA_THREADS", m->emit_threads);
 	m->emit_shared = number_or("MICROPROP_CUDA_SHARED", m->emit_shared);
+	m->most_cluster = number_or("MICROPROP_CUDA_CLUSTER", m->most_cluster);
 	m->least_work = number_or("MICROPROP_CUDA_WORK", (uint32_t)m->least_work);
 	m->memory = number_or("MICROPROP_CUDA_MEMORY", 0) ? number_or("MICROPROP_CUDA_MEMORY", 0) : m->memory;
 	return m;
@@ -216,8 +218,15 @@ void gpu_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks)
 
 	fault_call(m, "job", "job");
 	emulator_reseed(m->emulator, m->seed++);
-	emulator_launch(m->emulator, k->function,
-	                &(Launch){ .blocks = blocks, .threads = k->threads, .shared = k->shared, .param = param });
+	emulator_launch(
+		m->emulator, k->function,
+		&(Launch){
+			.blocks = blocks, .threads = k->threads, .cluster = k->cluster, .shared = k->shared, .param = param });
+}
+
+bool gpu_clusters_fit(Gpu *m, const GpuKernel *k, uint32_t blocks)
+{
+	return !m->driver || driver_clusters_fit(m->driver, k, blocks);
 }
 
 void gpu_wait(Gpu *m)

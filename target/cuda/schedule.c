@@ -10,9 +10,11 @@
 enum {
 	SEQUENCES = 4,
 	LEAST_ROWS = 32
-};                    /* times as many rows where there are contexts: time steps should not be too short */
+};                               /* times as many rows where there are contexts: time steps should not be too short */
+enum { CLUSTER_WORK = 1500000 }; /* links times rows of a block */
 #define JOB_WORK 2e11 /* links times cases of a launch: a fraction of a second, after which a stop is noticed; */
-enum { JOB_UPDATES = 1 << 15 }; /* and updates, of which each takes 10 to 20 us, however small */
+/* and updates, of which each takes 5 to 20 us, however small; fewer if their lists by input are made before */
+enum { JOB_UPDATES = 1 << 15, LISTED_UPDATES = 1 << 12 };
 
 /* ---- shape ---- */
 
@@ -27,6 +29,8 @@ void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks
 	*team_blocks = (uint32_t)min_u64(blocks / *teams, min_u64(useful, max_u64(rows, 1)));
 	if (c->gpu && c->gpu->most_team)
 		*team_blocks = min_u32(*team_blocks, c->gpu->most_team);
+	if (c->gpu && c->gpu->most_cluster && *teams == 1 && rows * c->net->links / c->gpu->most_cluster < CLUSTER_WORK)
+		*team_blocks = min_u32(*team_blocks, c->gpu->most_cluster); /* fewer blocks with a faster barrier */
 }
 
 static uint64_t row_bytes(const Cuda *c) { return (uint64_t)c->job.cols * sizeof(float) * c->job.bufs + 64; }
@@ -269,7 +273,8 @@ static uint64_t schedule_make(Cuda *c, const Work *w)
 {
 	Schedule *s = c->schedule;
 	uint64_t each = max_u64(1, w->batch * c->net->links), most = max_u64(1, (uint64_t)(JOB_WORK / (double)each));
-	uint64_t count = min_u64(w->count, min_u64(most, JOB_UPDATES)), done = w->done, at = 0;
+	uint64_t count = min_u64(w->count, min_u64(most, c->now->has_short ? LISTED_UPDATES : JOB_UPDATES)), done = w->done,
+			 at = 0;
 
 	if (c->now->streamed && w->mode == JOB_UPDATE)
 		count = min_u64(count, max_u64(1, c->now->slot_cases / (w->batch * c->now->longest)));
@@ -440,7 +445,7 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 	*j = c->job;
 	out_take(c, w, j);
 	job_fill(c, w, j, r->updates);
-	r->kernel = generated_kernel(c, w, j);
+	r->kernel = generated_kernel(c, w, j, &r->images);
 	if (!r->kernel) {
 		arena_free(&c->temp);
 		return false;
@@ -476,6 +481,8 @@ void job_start(Cuda *c, JobRun *r, const Tally *tally)
 		gpu_upload(c->gpu, (char *)r->schedule->device + p->at, tally, p->bytes);
 	}
 	gpu_copies_wait(c->gpu);
+	if (r->images)
+		gpu_start(c->gpu, r->images, &r->job, min_u32(c->gpu->blocks, r->job.leaves));
 	gpu_start(c->gpu, r->kernel, &r->job, r->job.teams * r->job.team_blocks);
 }
 

@@ -99,7 +99,7 @@ static const GradientCut *only_cut(const Kernel *k)
 	const GradientCut *only = NULL;
 	uint32_t lists = 0;
 
-	for (uint32_t i = k->s->list->gradient; i < k->s->list->steps; i++)
+	for (uint32_t i = k->s->list->gradient; i < k->s->list->steps && !k->s->images; i++)
 		if (k->s->step[i].kind == STEP_GRADIENT_INDEX) {
 			only = &k->cut[i - k->s->list->gradient];
 			lists++;
@@ -173,19 +173,69 @@ static void by_input(Kernel *k)
 	loop_end(e, &turns);
 }
 
+/* ---- images ---- */
+
+/* Starts of lists, then the lists. */
+uint32_t image_bytes(const Kernel *k)
+{
+	return (uint32_t)round_up(k->at_csc + (uint64_t)k->csc_capacity * 2 - k->at_csc_start, 16);
+}
+
+void image_make(Kernel *k, Reg index)
+{
+	Emit *e = k->e;
+	uint32_t bytes = image_bytes(k);
+
+	lists_stage(k);
+	by_input(k);
+	barrier_block(e);
+	Reg to = place(e, POINTER(k, images), index, bytes);
+	Loop l = loop_begin(e, mul(e, k->tid, 16), imm(bytes), k->s->threads * 16);
+	Reg q[4];
+	load_quad(e, "shared", q, add(e, k->memory, l.i), k->at_csc_start);
+	store_quad(e, "global", place(e, to, l.i, 1), 0, q);
+	loop_end(e, &l);
+	barrier_block(e);
+}
+
+/* The image, and index lists of the block's rows; under way. */
+static void image_stage(Kernel *k, Reg index)
+{
+	Emit *e = k->e;
+	uint32_t bytes = image_bytes(k), quads = k->list_row / 16;
+	Reg from = reg(e, REG_D);
+
+	remark(e, "image of lists by input, %u bytes", bytes);
+	ins(e, "mad.lo.u64 $, $, #, $", from, index, bytes, POINTER(k, images));
+	Loop l = loop_begin(e, mul(e, k->tid, 16), imm(bytes), k->s->threads * 16);
+	ins(e, "cp.async.cg.shared.global [$+#], [$], 16", add(e, k->memory, l.i), k->at_csc_start, place(e, from, l.i, 1));
+	loop_end(e, &l);
+	Loop r = loop_begin(e, k->tid, op2(e, REG_R, "sub.u32", k->end_row, k->first_row), k->s->threads);
+	Reg number = reg(e, REG_R), row = add(e, k->first_row, r.i);
+	case_load(k, number, row, less(e, row, k->rows));
+	Reg list = place(e, POINTER(k, data.short_list), number, k->list_row);
+	for (uint32_t q = 0; q < quads; q++)
+		ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", mad(e, row, k->list_row, k->memory), k->at_lists + 16 * q,
+		    list, 16 * q);
+	loop_end(e, &r);
+}
+
+/* ---- targets ---- */
+
 /* Words that the targets of the block's rows are. */
 static void own_stage(Kernel *k)
 {
 	Emit *e = k->e;
-	Loop l = loop_begin(e, k->tid, imm(k->block_rows), k->s->threads);
-	Reg number = reg(e, REG_R), own[4];
+	Loop l = loop_begin(e, k->tid, k->my_rows, k->s->threads);
+	Reg number = reg(e, REG_R);
 
 	case_load(k, number, add(e, k->row0, l.i), less(e, l.i, k->my_rows));
-	load_quad(e, "global.nc", own, place(e, POINTER(k, data.own), number, sizeof(CodeOwn)), 0);
-	store_quad(e, "shared", mad(e, l.i, sizeof(CodeOwn), k->memory), k->at_own, own);
+	ins(e, "cp.async.cg.shared.global [$+#], [$], 16", mad(e, l.i, sizeof(CodeOwn), k->memory), k->at_own,
+	    place(e, POINTER(k, data.own), number, sizeof(CodeOwn)));
 	loop_end(e, &l);
 }
 
+/* Copies under way. */
 void targets_stage(Kernel *k)
 {
 	Emit *e = k->e;
@@ -198,27 +248,27 @@ void targets_stage(Kernel *k)
 		own_stage(k);
 	remark(e, "targets");
 	for (uint32_t first = 0; first < all; first += k->s->threads * UNROLLED) {
-		Reg value[UNROLLED], to[UNROLLED];
+		Reg number[UNROLLED], col[UNROLLED], row[UNROLLED], is_row[UNROLLED];
 		uint32_t n = (uint32_t)min_u64(ceil_div(all - first, k->s->threads), UNROLLED);
 		for (uint32_t i = 0; i < n; i++) {
-			Reg task = add(e, k->tid, imm(first + i * k->s->threads)), row = divide(e, task, targets);
-			Reg col = modulo(e, task, targets, row), number = reg(e, REG_R);
-			Reg is_row = less(e, row, k->my_rows);
-			case_load(k, number, add(e, k->row0, row), is_row);
-			value[i] = load(e, REG_F, "ld.global.nc.f32", place(e, place(e, y, number, 4 * targets), col, 4), 0);
-			to[i] = mad(e, row, k->target_row, mad(e, col, 4, k->memory));
+			Reg task = add(e, k->tid, imm(first + i * k->s->threads));
+			row[i] = divide(e, task, targets);
+			col[i] = modulo(e, task, targets, row[i]);
+			is_row[i] = less(e, row[i], k->my_rows);
+			case_load(k, number[i] = reg(e, REG_R), add(e, k->row0, row[i]), is_row[i]);
 		}
-		for (uint32_t i = 0; i < n; i++) {
-			uint32_t end = if_begin(e, less(e, k->tid, imm(all - first - i * k->s->threads)));
-			ins(e, "st.shared.f32 [$+#], $", to[i], k->at_targets, value[i]);
-			if_end(e, end);
-		}
+		for (uint32_t i = 0; i < n; i++)
+			ins(e, "@$ cp.async.ca.shared.global [$+#], [$], 4", is_row[i],
+			    mad(e, row[i], k->target_row, mad(e, col[i], 4, k->memory)), k->at_targets,
+			    place(e, place(e, y, number[i], 4 * targets), col[i], 4));
 	}
 }
 
-void cases_stage(Kernel *k)
+void cases_stage(Kernel *k, Reg index)
 {
-	if (k->s->job->data.from) {
+	if (k->s->job->data.from && k->s->images) {
+		image_stage(k, index);
+	} else if (k->s->job->data.from) {
 		lists_stage(k);
 		if (!k->s->test)
 			by_input(k);

@@ -68,6 +68,7 @@ Reg place_at(Emit *e, Reg base, uint64_t bytes);         /* base + a constant */
 /* Memory. space: "shared" or "global", with what may follow. */
 void load_quad(Emit *e, const char *space, Reg q[4], Reg at, uint32_t offset);
 void load_quad_to(Emit *e, const char *space, const Reg q[4], Reg at, uint32_t offset); /* to registers that exist */
+void load_shared_quad(Emit *e, const Reg q[4], Reg at, uint32_t offset); /* the same for all or many lanes */
 void store_quad(Emit *e, const char *space, Reg at, uint32_t offset, const Reg q[4]);
 Reg load(Emit *e, uint32_t type, const char *how, Reg at, uint32_t offset); /* how: "ld.shared.f32" */
 void barrier_block(Emit *e);
@@ -128,14 +129,19 @@ typedef struct EmitSource {
 	uint32_t mode;                    /* JOB_ */
 	const uint32_t *output;           /* [outputs] columns, on the host */
 	uint32_t norm_leaves;             /* that the squares of the gradient are summed in */
-	uint32_t code_longest;            /* elements of sums of code words, at most, */
-	float code_twice;                 /* which are all taken this many times; 0: they differ */
-	uint32_t threads, shared;         /* of a block; shared: bytes */
-	uint32_t copies;                  /* floats of Job.copies */
-	bool test;                        /* no gradient, no update */
-	bool half;                        /* bf16 */
-	uint32_t slice[2];                /* bf16: rows of a slice, for each kind of leaves */
-	bool solo;                        /* every team is one block and has a network of its own */
+	const CodeSum *code_sum;          /* tables of code words, on the host: */
+	const CodeElement *code_element;
+	uint32_t code_longest;    /* elements of a sum at most, */
+	float code_twice;         /* which are all taken this many times; 0: they differ */
+	uint32_t threads, shared; /* of a block; shared: bytes */
+	uint32_t copies;          /* floats of Job.copies */
+	bool test;                /* no gradient, no update */
+	bool half;                /* bf16 */
+	uint32_t slice[2];        /* bf16: rows of a slice, for each kind of leaves */
+	bool images;              /* lists by input of all leaves are in Job.images: */
+	bool makes_images;        /* the kernel that makes them */
+	bool solo;                /* every team is one block and has a network of its own */
+	uint32_t cluster;         /* 0, or blocks of the only team, which have a barrier of their own */
 } EmitSource;
 /* Networks of their own: tallies of so many epochs each; weights and their copies follow each other so many floats
  * apart. */
@@ -158,21 +164,23 @@ typedef struct WeightRegion {
 } WeightRegion;
 enum { WEIGHT_REGIONS = 64 };
 
-/* A column of four floats of a row buffer, which other blocks read: rows of 16 bytes. */
-typedef struct Exchanged {
-	uint32_t buf, col;
-} Exchanged;
-enum { MOST_EXCHANGED = 1024 };
+/* Columns of a row buffer that blocks of a team read: exchange.c. */
+typedef struct Exchange {
+	uint32_t buf, col, quads;
+	uint32_t part; /* quads of a part */
+	uint64_t at;   /* bytes in the exchange of a team */
+} Exchange;
 
 /* The part of a gradient that a block computes: rows of the matrix cut into `down` ranges, quads into `across`. */
 typedef struct GradientCut {
 	uint32_t down, across, rows, quads; /* rows, quads: of a range at most */
 	uint32_t high;                      /* rows that a thread has */
 	uint32_t first, threads, rounds;    /* first: thread that its tasks begin with */
-	uint32_t at_a, at_b;                /* operands in shared memory */
+	uint32_t at_a, at_b;                /* operands in shared memory: rows of a part, one after the other, */
+	uint32_t from_a, from_b;            /* from these regions of the exchange */
 	bool inlined; /* each chunk of rows is added while it is there: nothing is exchanged or staged */
 } GradientCut;
-enum { MOST_GRADIENTS = 32 };
+enum { MOST_GRADIENTS = 32, MOST_EXCHANGES = 2 * MOST_GRADIENTS };
 
 /* A thread has `high` rows by `wide` quads of a tile, which has `across` by `down` threads. */
 typedef struct Tile {
@@ -200,19 +208,22 @@ typedef struct Kernel {
 	uint32_t regions;
 	uint32_t list_row; /* bytes of an index list: 16-bit numbers */
 	uint32_t csc_pad;  /* row that lists by input are filled up with */
-	Exchanged exchanged[MOST_EXCHANGED];
+	Exchange exchanged[MOST_EXCHANGES];
 	uint32_t exchanges;
+	uint32_t *fused;                 /* [steps] of a product: the errors step whose deltas it computes; else NO_STEP */
+	bool judged;                     /* errors and verdicts are formed late, a thread for each row: judge.c */
+	uint32_t late_row, at_late;      /* bytes; outputs and net inputs that they are formed from */
 	uint32_t tiles;                  /* of matrices so far */
 	Tile *tile;                      /* [steps] tiled: of wide products and of gradients */
 	GradientCut cut[MOST_GRADIENTS]; /* of the steps of the gradient, in order */
 	bool local;                      /* a team is one block: the gradient reads its rows */
 	bool overlaid;     /* operands of a gradient, one after the other, are staged over weights, lists and targets */
-	uint32_t workers;  /* threads that compute gradients and updates; the others form tallies */
+	bool restaged;     /* they are staged over weights, which every leaf loads again */
+	uint32_t workers;  /* threads that compute gradients and updates; the others form errors, verdicts, tallies */
 	uint32_t inliners; /* threads that add inlined gradients while others give verdicts */
 	struct Part *part; /* [gradients] of inlined ones */
 	uint32_t piece;    /* rows that are staged at a time, a multiple of ROWS_TURN */
 	uint32_t rounds;   /* of all gradients */
-	uint32_t row_bytes, quad_bytes; /* of operands that are staged, from one row or quad to the next */
 	/* bytes in shared memory */
 	uint32_t at_outputs, at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity,
 		at_targets, at_codes, at_elements, at_own, at_rows, at_staged, at_mask, bytes;
@@ -233,23 +244,43 @@ typedef struct Kernel {
 	Reg list;                    /* of the numbers of rows, if not all are processed: type D; */
 	Reg time;                    /* time step of these: type R; all begin a sequence: 0 */
 	struct RuleNumbers *numbers; /* NULL: gradients are stored as sums of the leaf; else the rule is applied at once */
+	struct Prepared *prepared;   /* what update_prepare has loaded; NULL: nothing */
 	bool times_steps;            /* thread 0 counts cycles of each step */
 	struct Half *half;           /* bf16; NULL: floats */
 } Kernel;
 #define NO_BLOCK UINT16_MAX
+#define NO_STEP  UINT32_MAX
 
 /* NULL, or why the kernel cannot be made this way. */
 const char *kernel_plan(Kernel *k, const EmitSource *s);
 uint32_t column_at(const Kernel *k, uint32_t buf, uint32_t col);         /* bytes in a row */
+uint32_t column_of(const Kernel *k, uint32_t buf, uint32_t col);         /* the same, or 0 if rows do not have it */
 const WeightRegion *region_of(const Kernel *k, const float *from);       /* that has it; NULL: none */
 uint32_t weight_at(const Kernel *k, const float *from);                  /* bytes in shared memory */
-uint32_t exchanged_at(const Kernel *k, uint32_t buf, uint32_t col);      /* bytes in the exchange of a team */
 uint32_t step_access(const Kernel *k, const DeviceStep *s, Access a[8]); /* returns how many */
-uint64_t exchange_bytes(const Kernel *k);                                /* of a team */
 Reg pointer(const Kernel *k, size_t field);                              /* a pointer of the Job */
 #define POINTER(k, field) pointer(k, offsetof(Job, field))
 
 Reg weight_place(Kernel *k, const float *from); /* its address in global memory */
+
+/* ---- exchange.c ---------------------------------------------------------------------------------- */
+
+bool plan_exchange(Kernel *k);                                /* false: columns that are not aligned */
+uint64_t exchange_bytes(const Kernel *k);                     /* of a team */
+uint32_t result_buffer(const Kernel *k, const DeviceStep *s); /* of a product: where its results are */
+bool is_direct(const Kernel *k, const DeviceStep *s);         /* it stores them for other blocks itself, */
+bool only_exchanged(const Kernel *k, const DeviceStep *s);    /* and does not store them anywhere else */
+bool stored_direct(const Kernel *k, uint32_t buf, uint32_t col);
+Reg exchange_address(Kernel *k, uint32_t region, Reg part, Reg row);
+/* Where a thread stores quad `quad` of a product, from row `row` of the block on. */
+typedef struct Outward {
+	uint32_t regions, pitch[MOST_EXCHANGES];
+	Reg at[MOST_EXCHANGES], has[MOST_EXCHANGES]; /* has: P, */
+	bool all[MOST_EXCHANGES];                    /* unless all threads have one */
+} Outward;
+void outward_begin(Kernel *k, const DeviceStep *s, Reg quad, Reg row, Outward *o);
+void outward_store(Kernel *k, const Outward *o, Reg row, uint32_t rows, const Reg v[4]); /* rows: after that row */
+void rows_exchange(Kernel *k); /* what steps have not stored themselves */
 
 /* ---- general.c: rows in global memory, whatever the network is ------------------------------------------ */
 
@@ -291,7 +322,10 @@ Reg norm_factor(Kernel *k);
 
 /* ---- cases.c: index lists, targets -------------------------------------------------------------- */
 
-void cases_stage(Kernel *k);   /* of a leaf: k->cases, k->rows, ... are set; to shared memory, with barriers */
+/* Of a leaf: k->cases, k->rows, ... are set; to shared memory, with barriers. index: D, in Job.leaf */
+void cases_stage(Kernel *k, Reg index);
+void image_make(Kernel *k, Reg index); /* lists by input of a leaf, to Job.images */
+uint32_t image_bytes(const Kernel *k);
 void targets_stage(Kernel *k); /* of the block's rows */
 
 void case_load(Kernel *k, Reg number, Reg row, Reg is_row); /* the case of a row of the leaf; 0 if it is none */
@@ -300,7 +334,6 @@ void case_load(Kernel *k, Reg number, Reg row, Reg is_row); /* the case of a row
 
 void weights_stage(Kernel *k);                            /* copies under way: cp.async */
 void steps_emit(Kernel *k, uint32_t first, uint32_t end); /* of a row; with barriers */
-void rows_exchange(Kernel *k);                            /* what the gradient needs, to global memory */
 
 void row_step(Kernel *k, const DeviceStep *s);
 
@@ -310,6 +343,25 @@ void errors_emit(Kernel *k, const DeviceStep *s);
 void softmax_emit(Kernel *k, const DeviceStep *s);
 void softmax_deltas_emit(Kernel *k, const DeviceStep *s);
 void scores_emit(Kernel *k, bool codes, uint32_t first, uint32_t threads); /* by these threads */
+
+/* What an output passes back. known: it has a target; weight: of the case; total: of targets, where errors need it */
+Reg output_delta(Emit *e, const DeviceStep *s, const ErrorOf *of, Reg known, Reg weight, Reg total);
+double code_margin(const Job *j, double unit); /* of sums of code words; unit: their rounding */
+typedef struct Best {                          /* the largest of some values, the first of equals */
+	Reg value, at;
+} Best;
+Best best_begin(Emit *e);
+void best_of(Emit *e, const Best *b, Reg value, Reg at, Reg valid);
+Reg param_f(Kernel *k, size_t field); /* a float of the Job */
+Reg zero_float(Emit *e);
+Reg is_number(Emit *e, Reg x);
+
+/* ---- judge.c: the same late, a thread for each row --------------------------------------------------- */
+
+void plan_judged(Kernel *k);
+const DeviceStep *late_errors(const Kernel *k, const DeviceStep *s);   /* those of a product; NULL: none */
+uint32_t late_at(const Kernel *k, const DeviceStep *errors, bool net); /* bytes in a late row; NULL: past the last */
+void judge_rows(Kernel *k, uint32_t first, uint32_t threads);          /* by these threads: whole warps */
 
 /* ---- tally.c ---------------------------------------------------------------------------------------- */
 
@@ -323,7 +375,8 @@ Reg softmax_far(Kernel *k, const DeviceStep *s, Reg row, Reg y); /* the error of
 /* ---- gradient.c --------------------------------------------------------------------------------- */
 
 void gradient_inline(Kernel *k); /* which gradients are inlined; part of the plan, */
-void gradient_cut(Kernel *k);    /* as this is, which fills k->cut */
+void gradient_ranges(Kernel *k); /* how matrices are cut; */
+void gradient_cut(Kernel *k);    /* who computes them, where operands are */
 void inlined_begin(Kernel *k);
 void inlined_rows(Kernel *k); /* of a chunk; by threads below k->inliners */
 void inlined_pads(Kernel *k);
@@ -361,6 +414,7 @@ typedef struct RuleQuads {
 void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t all_rows, RuleQuads *q);
 /* Sums of all leaves, or what waits; then the rule. */
 void update_joined(Kernel *k, Reg leaves, bool pending);
+void update_prepare(Kernel *k);                      /* before a barrier: loads what the update does not wait for */
 Reg place_sum(Kernel *k, Reg from, Reg leaves);      /* of a place, from its first sum on */
 Reg add_field(Emit *e, Reg a, Reg b, Reg is_double); /* tally.c */
 
@@ -407,11 +461,12 @@ void ones_store(Kernel *k);
 /* ---- train.c: the kernel -------------------------------------------------------------------------- */
 
 /* The text of a kernel: declarations around instructions. param: bytes of its parameter */
-void kernel_wrap(const Emit *e, Buf *out, size_t param, uint32_t threads);
+void kernel_wrap(const Emit *e, Buf *out, size_t param, uint32_t threads, bool clusters);
 typedef struct Barrier {
 	Reg counter; /* address */
 	Reg turn;    /* arrivals that the next wait is for */
 	uint32_t blocks;
+	bool cluster; /* the hardware's, of all threads of the cluster: neither counter nor turn */
 } Barrier;
 /* What blocks of a leaf wait for: rows of the team; its verdicts, for tallies; the grid. */
 typedef struct Barriers {
@@ -427,7 +482,8 @@ void verdicts_emit(Kernel *k);
 void spent(Kernel *k, uint32_t on); /* cycles of thread 0 since the last call: SPENT_ kinds, then steps */
 enum { TALLY_WARP = 32 };           /* the last threads of a block, while others compute the gradient */
 /* NULL, or why not. shared: bytes of a block; exchange: of a team */
-const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *shared, uint64_t *exchange);
+const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *shared, uint64_t *exchange,
+                        uint32_t *image); /* image: bytes of a leaf in Job.images */
 
 /* ---- lanes.c: restarts of a tiny network --------------------------------------------------------------- */
 

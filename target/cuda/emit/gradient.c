@@ -10,7 +10,7 @@
 
 #include "emit.h"
 
-enum { AHEAD = 2 * ROWS_TURN, MOST_HIGH = 8 }; /* rows that loops read ahead; rows of a thread */
+enum { AHEAD = 8, MOST_HIGH = 8 }; /* rows that loops read ahead; rows of a thread */
 
 /* ---- plan ---- */
 
@@ -47,7 +47,8 @@ static void cut_choose(const Kernel *k, const DeviceStep *s, GradientCut *best)
 
 static uint32_t tasks_of(const GradientCut *c) { return (uint32_t)ceil_div(c->rows, c->high) * c->quads; }
 
-/* Rows of a thread: shared memory takes four cycles for a quad of a warp, one for a float; adding a quad takes four. */
+/* Rows of a thread; for each row of the leaf it adds a quad for each, and loads these rows and a quad. A quad takes two
+ * cycles of shared memory, as it is the same for many lanes. */
 static uint32_t high_choose(const GradientCut *c, uint32_t most)
 {
 	uint32_t best = MOST_HIGH;
@@ -56,9 +57,9 @@ static uint32_t high_choose(const GradientCut *c, uint32_t most)
 	for (uint32_t high = 1; high <= MOST_HIGH; high *= 2) {
 		GradientCut d = *c;
 		d.high = high;
-		uint32_t warps = (tasks_of(&d) + 31) / 32;
-		double loads = warps * (4 + (high < 4 ? high : high / 4 * 2.5)), adds = (warps + 3) / 4 * (high * 4 + 3.0);
-		double cost = loads > adds ? loads : adds;
+		uint32_t warps = (tasks_of(&d) + 31) / 32, loads = 2 + (high + 1) / 2, each = (warps + 3) / 4;
+		double adds = (high * 4 + loads + 0.5) * (each == 1 ? 1 / 0.7 : each / 0.95), memory = (double)warps * loads;
+		double cost = memory > adds ? memory : adds;
 		if (warps <= most && (!least || cost < least)) {
 			least = cost;
 			best = high;
@@ -113,33 +114,34 @@ static void threads_divide(Kernel *k)
 static void plan_staging(Kernel *k)
 {
 	const EmitSource *s = k->s;
-	uint32_t steps = s->list->steps - s->list->gradient, quads = 0, all = (uint32_t)round_up(s->leaf_rows, ROWS_TURN);
+	uint32_t steps = s->list->steps - s->list->gradient, quads = 0, widest = 0;
+	uint32_t all = (uint32_t)round_up(s->leaf_rows, ROWS_TURN);
 	const DeviceStep *g = s->step + s->list->gradient;
 
 	for (uint32_t i = 0; i < steps; i++) {
 		uint32_t own = k->cut[i].inlined ? 0 : a_quads(&g[i], &k->cut[i]) + k->cut[i].quads;
 		quads = k->overlaid ? max_u32(quads, own) : quads + own;
+		widest = max_u32(widest, own);
 	}
 	if (!quads)
 		return;
-	uint32_t fits = (s->shared - min_u32(s->shared, k->at_staged + AHEAD * 16)) / (quads * 16);
+	uint32_t fits = (s->shared - min_u32(s->shared, k->at_staged + AHEAD * 16 * widest)) / (quads * 16);
 	fits = fits > 1 ? (fits - 1) / ROWS_TURN * ROWS_TURN : 0;
 	if (fits < all && (s->job->data.from || fits < 2 * ROWS_TURN)) {
 		k->bytes = UINT32_MAX; /* no room */
 		return;
 	}
 	k->piece = min_u32(fits, all);
-	k->quad_bytes = (k->piece + 1) * 16;
-	uint32_t at = k->at_staged;
+	uint32_t at = k->at_staged, quad = (k->piece + 1) * 16; /* a row of -0 follows */
 	for (uint32_t i = 0; i < steps; i++) {
 		if (k->cut[i].inlined)
 			continue;
 		if (k->overlaid)
 			at = k->at_staged;
 		k->cut[i].at_a = at;
-		k->cut[i].at_b = at += a_quads(&g[i], &k->cut[i]) * k->quad_bytes;
-		at += k->cut[i].quads * k->quad_bytes;
-		k->bytes = max_u32(k->bytes, at + AHEAD * 16);
+		k->cut[i].at_b = at += a_quads(&g[i], &k->cut[i]) * quad;
+		at += k->cut[i].quads * quad;
+		k->bytes = max_u32(k->bytes, at + AHEAD * 16 * widest);
 	}
 }
 
@@ -157,22 +159,25 @@ void gradient_inline(Kernel *k)
 	}
 }
 
-void gradient_cut(Kernel *k)
+void gradient_ranges(Kernel *k)
 {
 	const EmitSource *s = k->s;
-	uint32_t steps = s->list->steps - s->list->gradient;
 
-	for (uint32_t i = 0; i < steps; i++) {
+	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++) {
 		bool inlined = k->cut[i].inlined;
 		cut_choose(k, &s->step[s->list->gradient + i], &k->cut[i]);
 		k->cut[i].inlined = inlined;
 	}
+}
+
+void gradient_cut(Kernel *k)
+{
+	const EmitSource *s = k->s;
+
 	k->inliners = 0;
 	threads_divide(k);
 	k->piece = (uint32_t)round_up(s->leaf_rows, ROWS_TURN);
 	k->csc_pad = k->local ? k->row_space - 1 : k->piece;
-	k->row_bytes = k->local ? k->row : 16;
-	k->quad_bytes = 16;
 	if (k->local || k->inliners)
 		k->bytes += ROWS_TURN * k->row;
 	if (!k->local)
@@ -185,38 +190,41 @@ void gradient_cut(Kernel *k)
 
 static void workers_barrier(Kernel *k) { ins(k->e, "bar.sync 1, #", k->workers); }
 
-/* Quads first .. first + count - 1 of an operand, rows row0 .. of a piece; count: a constant, first: a register. */
-static void quads_stage(Kernel *k, uint32_t buf, uint32_t col, Reg first, uint32_t count, uint32_t to, Reg row0,
-                        Reg rows)
+/* Rows row0 .. row0 + rows - 1 of a part, which are one piece of memory; up to a full turn of rows, 0. */
+static void part_stage(Kernel *k, uint32_t region, Reg part, uint32_t to, Reg row0, Reg rows)
 {
 	Emit *e = k->e;
-	Reg from = place_at(e, k->exchange, exchanged_at(k, buf, col));
+	uint32_t bytes = k->exchanged[region].part * 16, turn = k->workers * 16, most = k->piece * bytes;
+	Reg from = place(e, exchange_address(k, region, part, row0), k->tid, 16), at = mad(e, k->tid, 16, k->memory);
+	Reg all = mul(e, rows, bytes),
+		full = op2(e, REG_R, "and.b32", add(e, rows, imm(ROWS_TURN - 1)), imm(~(uint32_t)(ROWS_TURN - 1)));
+	Reg mine = reg(e, REG_R); /* bytes from this thread's first quad to the end; not positive: none */
 
-	from = place(e, place(e, from, first, k->s->leaf_rows * 16), row0, 16);
-	Loop l = loop_begin(e, k->tid, imm(count * k->piece), k->workers);
-	Reg quad = divide(e, l.i, k->piece), row = modulo(e, l.i, k->piece, quad);
-	Reg at = mad(e, quad, k->quad_bytes, mad(e, row, 16, k->memory));
-	Reg is_row = less(e, row, rows);
-	ins(e, "@$ cp.async.cg.shared.global [$+#], [$], 16", is_row, at, to,
-	    place(e, place(e, from, quad, k->s->leaf_rows * 16), row, 16));
-	ins(e, "@!$ st.shared.v4.f32 [$+#], {0f00000000, 0f00000000, 0f00000000, 0f00000000}", is_row, at, to);
-	loop_end(e, &l);
+	ins(e, "sub.s32 $, $, $", mine, all, mul(e, k->tid, 16));
+	for (uint32_t done = 0; done < most; done += turn)
+		ins(e, "@$ cp.async.cg.shared.global [$+#], [$+#], 16", op2(e, REG_P, "setp.gt.s32", mine, imm(done)), at,
+		    to + done, from, done);
+	Loop pad = loop_begin(e, add(e, all, mul(e, k->tid, 16)), mul(e, full, bytes), turn);
+	ins(e, "st.shared.v4.f32 [$+#], {0f00000000, 0f00000000, 0f00000000, 0f00000000}", add(e, k->memory, pad.i), to);
+	loop_end(e, &pad);
 }
 
+/* The row of -0 that lists are filled up with. */
 static void pads_stage(Kernel *k, const GradientCut *c)
 {
 	Emit *e = k->e;
 	uint32_t end = if_begin(e, less(e, k->tid, imm(c->quads)));
 
-	ins(e, "st.shared.v4.f32 [$+#], {0f80000000, 0f80000000, 0f80000000, 0f80000000}",
-	    mad(e, k->tid, k->quad_bytes, k->memory), c->at_b + k->csc_pad * 16);
+	ins(e, "st.shared.v4.f32 [$+#], {0f80000000, 0f80000000, 0f80000000, 0f80000000}", mad(e, k->tid, 16, k->memory),
+	    c->at_b + k->csc_pad * c->quads * 16);
 	if_end(e, end);
 }
 
 /* Which range of the matrix the block has. Of ranks, it has every down-th. */
 typedef struct Range {
-	Reg down, row, quad; /* row, quad: its first */
-	Reg is_mine;         /* some blocks have none */
+	Reg down, across; /* number of the range, */
+	Reg row, quad;    /* its first row and quad */
+	Reg is_mine;      /* some blocks have none */
 } Range;
 
 static Range range_of(Kernel *k, const GradientCut *c)
@@ -224,7 +232,7 @@ static Range range_of(Kernel *k, const GradientCut *c)
 	Emit *e = k->e;
 	Reg down = divide(e, k->member, c->across), across = modulo(e, k->member, c->across, down);
 
-	return (Range){ down, mul(e, down, c->rows), mul(e, across, c->quads), less(e, down, imm(c->down)) };
+	return (Range){ down, across, mul(e, down, c->rows), mul(e, across, c->quads), less(e, down, imm(c->down)) };
 }
 
 /* Operands of gradients first .. end - 1. */
@@ -239,8 +247,8 @@ static void piece_stage(Kernel *k, uint32_t begin, uint32_t end_step, Reg row0, 
 		Range r = range_of(k, c);
 		uint32_t end = if_begin(e, r.is_mine);
 		if (g->kind == STEP_GRADIENT)
-			quads_stage(k, g->a, g->a_col, op2(e, REG_R, "shr.u32", r.row, imm(2)), a_quads(g, c), c->at_a, row0, rows);
-		quads_stage(k, g->kind == STEP_GRADIENT ? g->c : BUF_DELTA, g->c_col, r.quad, c->quads, c->at_b, row0, rows);
+			part_stage(k, c->from_a, r.down, c->at_a, row0, rows);
+		part_stage(k, c->from_b, r.across, c->at_b, row0, rows);
 		if (g->kind == STEP_GRADIENT_INDEX)
 			pads_stage(k, c);
 		if_end(e, end);
@@ -253,8 +261,8 @@ static void local_pads(Kernel *k)
 {
 	Emit *e = k->e;
 
-	for (uint32_t i = 0; i < k->exchanges; i++) {
-		uint32_t to = k->at_rows + column_at(k, k->exchanged[i].buf, k->exchanged[i].col);
+	for (uint32_t i = 0, q = 0; i < k->exchanges; q + 1 < k->exchanged[i].quads ? q++ : (i++, q = 0)) {
+		uint32_t to = k->at_rows + column_at(k, k->exchanged[i].buf, k->exchanged[i].col + 4 * q);
 		Reg row = add(e, k->rows, k->tid);
 		uint32_t end = if_begin(e, less(e, row, imm(k->piece)));
 		uint32_t some = if_begin(e, less(e, k->tid, imm(ROWS_TURN)));
@@ -276,8 +284,8 @@ typedef struct Part {
 	Reg i, q, is_mine;
 	Reg input; /* index lists */
 	Reg sum[MOST_HIGH][4];
-	Reg a, b;                       /* addresses in row 0 of the piece */
-	uint32_t row_bytes, quad_bytes; /* of operands */
+	Reg a, b;              /* addresses in row 0 of the piece */
+	uint32_t a_row, b_row; /* bytes of a row of operands */
 } Part;
 
 static void and_also(Emit *e, Part *p, Reg what) { p->is_mine = op2(e, REG_P, "and.pred", p->is_mine, what); }
@@ -321,8 +329,7 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 	for (uint32_t h = 0; h < c->high; h++)
 		for (uint32_t n = 0; n < 4; n++)
 			p->sum[h][n] = op1(e, REG_F, "mov.f32", imm_f(0));
-	p->row_bytes = k->local || c->inlined ? k->row : k->row_bytes;
-	p->quad_bytes = k->local || c->inlined ? 16 : k->quad_bytes;
+	p->a_row = p->b_row = k->row;
 	if (k->local || c->inlined) {
 		p->b = add(e, mad(e, p->q, 16, k->memory), imm(k->at_rows + column_at(k, b, s->c_col)));
 		p->a = s->kind == STEP_GRADIENT
@@ -330,10 +337,10 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 		           : p->b;
 		return;
 	}
-	p->b = add(e, mad(e, quad, k->quad_bytes, k->memory), imm(c->at_b));
-	Reg rest = op2(e, REG_R, "and.b32", row, imm(3));
-	p->a = mad(e, op2(e, REG_R, "shr.u32", row, imm(2)), k->quad_bytes, mad(e, rest, 4, k->memory));
-	p->a = add(e, p->a, imm(c->at_a));
+	p->a_row = a_quads(s, c) * 16;
+	p->b_row = c->quads * 16;
+	p->a = add(e, mad(e, row, 4, k->memory), imm(c->at_a));
+	p->b = add(e, mad(e, quad, 16, k->memory), imm(c->at_b));
 }
 
 /* ---- dense ---- */
@@ -357,11 +364,11 @@ static RowPair pair_new(Emit *e)
 static void pair_load(Kernel *k, const GradientCut *c, const Part *part, Reg a, Reg b, uint32_t m, const RowPair *p)
 {
 	Emit *e = k->e;
-	uint32_t offset = m * part->row_bytes;
+	uint32_t offset = m * part->a_row;
 
-	load_quad_to(e, "shared", p->b, b, offset);
+	load_shared_quad(e, p->b, b, m * part->b_row);
 	for (uint32_t h = 0; h < c->high && c->high >= 4; h += 4)
-		load_quad_to(e, "shared", p->a + h, a, offset + h / 4 * part->quad_bytes);
+		load_shared_quad(e, p->a + h, a, offset + 4 * h);
 	for (uint32_t h = 0; h < c->high && c->high < 4; h++)
 		ins(e, "ld.shared.f32 $, [$+#]", p->a[h], a, offset + 4 * h);
 }
@@ -395,8 +402,8 @@ static void dense_rows(Kernel *k, const GradientCut *c, const Part *p, Reg rows)
 		for (uint32_t m = 0; m < ahead; m++)
 			pair_add(e, c, &pair[part % 2][m], p);
 	}
-	ins(e, "add.u32 $, $, #", a, a, ROWS_TURN * p->row_bytes);
-	ins(e, "add.u32 $, $, #", b, b, ROWS_TURN * p->row_bytes);
+	ins(e, "add.u32 $, $, #", a, a, ROWS_TURN * p->a_row);
+	ins(e, "add.u32 $, $, #", b, b, ROWS_TURN * p->b_row);
 	loop_end(e, &l);
 }
 
@@ -424,14 +431,14 @@ static void group_numbers(Kernel *k, const Group *g, Reg at, uint32_t offset)
 	ins(k->e, "ld.shared.v4.u32 {$, $, $, $}, [$+#]", g->pair[0], g->pair[1], g->pair[2], g->pair[3], at, offset);
 }
 
-static void group_load(Kernel *k, const Group *g, Reg base)
+static void group_load(Kernel *k, const Group *g, const Part *p)
 {
 	Emit *e = k->e;
 
 	for (uint32_t m = 0; m < LIST_PAD; m++) {
 		Reg row = m % 2 ? op2(e, REG_R, "shr.u32", g->pair[m / 2], imm(16))
 		                : op2(e, REG_R, "and.b32", g->pair[m / 2], imm(0xffff));
-		load_quad_to(e, "shared", g->x[m], mad(e, row, k->row_bytes, base), 0);
+		load_quad_to(e, "shared", g->x[m], mad(e, row, p->b_row, p->b), 0);
 	}
 }
 
@@ -456,13 +463,13 @@ static void list_rows(Kernel *k, const Part *p)
 	uint32_t done = unless_begin(e, same(e, left, imm(0))), top = label(e);
 	group_numbers(k, &g[0], at, 0);
 	group_numbers(k, &g[1], at, bytes);
-	group_load(k, &g[0], p->b);
+	group_load(k, &g[0], p);
 	label_here(e, top);
-	group_load(k, &g[1], p->b);
+	group_load(k, &g[1], p);
 	group_numbers(k, &g[0], at, 2 * bytes);
 	group_add(e, &g[0], p);
 	ins(e, "@$ bra L#", same(e, left, imm(1)), done);
-	group_load(k, &g[0], p->b);
+	group_load(k, &g[0], p);
 	group_numbers(k, &g[1], at, 3 * bytes);
 	group_add(e, &g[1], p);
 	ins(e, "add.u32 $, $, #", at, at, 2 * bytes);

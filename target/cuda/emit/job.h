@@ -306,6 +306,8 @@ typedef struct Job {
 	Tally *tally;                    /* of epochs */
 	double until_error, until_right, until_within;
 	JobResult *result;
+	uint8_t *images; /* [leaves] index lists by input, as shared memory has them; NULL: kernels make them */
+	uint32_t leaves; /* of all updates of the cycle */
 	uint64_t network_cases,
 		network_params; /* a network for each team: bytes from one's cases or params to the next's */
 } Job;

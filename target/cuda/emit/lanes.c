@@ -539,5 +539,5 @@ void lanes_text(const LaneSource *s, Arena *a, Buf *out)
 	if_end(e, train);
 	train_lanes(&k);
 	ins(e, "ret");
-	kernel_wrap(e, out, sizeof(LaneJob), s->threads);
+	kernel_wrap(e, out, sizeof(LaneJob), s->threads, false);
 }

@@ -64,13 +64,17 @@ static void note_access(Access *a, uint32_t *n, uint32_t buf, uint32_t col, uint
 uint32_t step_access(const Kernel *k, const DeviceStep *s, Access a[8])
 {
 	uint32_t n = 0;
+	const DeviceStep *late = late_errors(k, s);
 
-	(void)k;
 	switch (s->kind) {
 	case STEP_PRODUCT:
 		note_access(a, &n, s->a, s->a_col, s->depth, false);
 		if (!s->start)
 			note_access(a, &n, s->c, s->c_col, s->cols, false);
+		if (late) {
+			note_access(a, &n, late->c, late->c_col, late->cols, true);
+			break;
+		}
 		if (s->after == AFTER_DELTAS)
 			note_access(a, &n, BUF_ACT, s->c_col, s->cols, false);
 		if (s->keeps_net)
@@ -91,6 +95,8 @@ uint32_t step_access(const Kernel *k, const DeviceStep *s, Access a[8])
 		break;
 	case STEP_ERRORS:
 	case STEP_DELTAS:
+		if (s->kind == STEP_ERRORS && k->judged)
+			break; /* its product has them */
 		note_access(a, &n, BUF_ACT, s->c_col, s->cols, false);
 		if (s->keeps_net)
 			note_access(a, &n, BUF_NET, s->c_col, s->cols, false);
@@ -125,6 +131,16 @@ static void step_columns(Kernel *k, const DeviceStep *s)
 		use_columns(k, BUF_ACT, k->s->input[i].col, k->s->input[i].count);
 }
 
+static void read_columns(Kernel *k, const DeviceStep *s)
+{
+	Access a[8];
+	uint32_t n = step_access(k, s, a);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (!a[i].writes)
+			use_columns(k, a[i].buf, a[i].col, a[i].count);
+}
+
 bool is_row_step(const Kernel *k, uint32_t i)
 {
 	const DeviceStep *s = &k->s->step[i];
@@ -133,6 +149,25 @@ bool is_row_step(const Kernel *k, uint32_t i)
 		return true;
 	return i < k->s->list->gradient && !is_wide(s) && s->kind != STEP_LOAD &&
 	       !(s->kind == STEP_ONE && (!i || !is_row_step(k, i - 1)));
+}
+
+/* Columns of a gradient that reads rows; or that rows_exchange reads. */
+static void gradient_columns(Kernel *k, uint32_t i)
+{
+	const DeviceStep *s = &k->s->step[i];
+	Access a[8];
+	uint32_t n = step_access(k, s, a);
+
+	if (k->s->tiled)
+		return;
+	if (k->local || k->cut[i - k->s->list->gradient].inlined) {
+		step_columns(k, s);
+		return;
+	}
+	for (uint32_t x = 0; x < n; x++)
+		for (uint32_t col = a[x].col / 4 * 4; col < a[x].col + a[x].count; col += 4)
+			if (!stored_direct(k, a[x].buf, col))
+				use_columns(k, a[x].buf, col, 4);
 }
 
 static void plan_columns(Kernel *k)
@@ -144,9 +179,13 @@ static void plan_columns(Kernel *k)
 		k->map[b] = NEW(&s->cx->scratch, blocks, uint16_t);
 		memset(k->map[b], 0xff, blocks * sizeof **k->map);
 	}
-	for (uint32_t i = 0; i < s->list->steps; i++)
-		if (is_row_step(k, i))
+	for (uint32_t i = 0; i < s->list->gradient; i++)
+		if (is_row_step(k, i) && !only_exchanged(k, &s->step[i]))
 			step_columns(k, &s->step[i]);
+		else if (is_row_step(k, i))
+			read_columns(k, &s->step[i]);
+	for (uint32_t i = s->list->gradient; i < s->list->steps && !s->test; i++)
+		gradient_columns(k, i);
 	for (int b = 0; b < BUFS; b++)
 		for (uint32_t i = 0; i < blocks; i++)
 			if (k->map[b][i] != NO_BLOCK)
@@ -160,6 +199,12 @@ uint32_t column_at(const Kernel *k, uint32_t buf, uint32_t col)
 		return (buf * k->s->job->cols + col) * 4;
 	assert(k->map[buf][col / COLUMN_BLOCK] != NO_BLOCK);
 	return (k->map[buf][col / COLUMN_BLOCK] * COLUMN_BLOCK + col % COLUMN_BLOCK) * 4;
+}
+
+/* 0: rows do not have it, and the step does not use it. */
+uint32_t column_of(const Kernel *k, uint32_t buf, uint32_t col)
+{
+	return k->map[buf][col / COLUMN_BLOCK] == NO_BLOCK ? 0 : column_at(k, buf, col);
 }
 
 /* ---- weights ---- */
@@ -205,54 +250,6 @@ static bool plan_weights(Kernel *k, const DeviceStep *s)
 	return true;
 }
 
-/* ---- exchange ---- */
-
-static void exchange_columns(bool *used, uint32_t buf, uint32_t cols, uint32_t col, uint32_t count)
-{
-	for (uint32_t i = col / 4; i < (col + count + 3) / 4; i++)
-		used[buf * cols + i] = true;
-}
-
-static bool plan_exchange(Kernel *k)
-{
-	const EmitSource *s = k->s;
-	uint32_t cols = s->job->cols / 4 + 4;
-	bool *used = NEW(&s->cx->scratch, (size_t)BUFS * cols, bool);
-
-	for (uint32_t i = s->list->gradient; i < s->list->steps; i++) {
-		const DeviceStep *g = &s->step[i];
-		if (g->a_col % 4 || g->c_col % 4)
-			return false;
-		if (k->cut[i - s->list->gradient].inlined)
-			continue;
-		if (g->kind == STEP_GRADIENT)
-			exchange_columns(used, g->a, cols, g->a_col, g->depth);
-		exchange_columns(used, g->kind == STEP_GRADIENT ? g->c : BUF_DELTA, cols, g->c_col, g->cols);
-	}
-	for (uint32_t b = 0; b < BUFS; b++)
-		for (uint32_t i = 0; i < cols; i++)
-			if (used[b * cols + i]) {
-				if (k->exchanges == MOST_EXCHANGED)
-					return false;
-				k->exchanged[k->exchanges++] = (Exchanged){ b, 4 * i };
-			}
-	return true;
-}
-
-static uint32_t exchange_pitch(const Kernel *k) { return k->s->leaf_rows * 16; }
-
-uint32_t exchanged_at(const Kernel *k, uint32_t buf, uint32_t col)
-{
-	for (uint32_t i = 0; i < k->exchanges; i++)
-		if (k->exchanged[i].buf == buf && k->exchanged[i].col == col)
-			return i * exchange_pitch(k);
-	assert(false);
-	return 0;
-}
-
-/* Some quads more, which blocks with a smaller share read in vain. */
-uint64_t exchange_bytes(const Kernel *k) { return (uint64_t)(k->exchanges + 64) * exchange_pitch(k); }
-
 /* ---- shared memory ---- */
 
 static uint32_t take(Kernel *k, uint64_t bytes)
@@ -269,7 +266,7 @@ static void plan_memory(Kernel *k)
 	const DeviceData *d = &s->job->data;
 	bool lists = d->from != NULL;
 
-	uint64_t words = d->code_count ? d->part_count[0] + d->part_count[1] : 0;
+	uint64_t words = d->code_count && !k->judged ? d->part_count[0] + d->part_count[1] : 0;
 	k->at_info = take(k, 64);
 	k->at_cycles = take(k, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
 	if (lists && !s->test) {
@@ -282,20 +279,25 @@ static void plan_memory(Kernel *k)
 	k->at_codes = take(k, words * 8);
 	k->at_elements = take(k, words * s->code_longest * 4);
 	k->has_codes = words != 0;
-	k->bytes = (uint32_t)round_up(k->bytes, 128); /* copies of a warp are then full lines */
 	k->at_staged = k->bytes;
-	for (uint32_t i = 0; i < k->regions; i++) {
-		WeightRegion *r = &k->region[i];
-		r->at = take(k, (uint64_t)(r->rows + r->padded) * r->row * 4);
-	}
 	k->list_row = (uint32_t)round_up(s->list_longest, LIST_PAD) * 2;
 	k->at_lists = take(k, lists ? (uint64_t)k->list_row * (s->leaf_rows + 8) : 0);
 	k->target_row = (uint32_t)(d->targets | 1) * 4;
 	k->at_targets = take(k, (uint64_t)k->target_row * k->row_space);
-	k->at_own = take(k, words ? k->row_space * sizeof(CodeOwn) : 0);
+	k->at_own = take(k, d->code_count ? k->row_space * sizeof(CodeOwn) : 0);
+	k->late_row =
+		k->judged ? (late_at(k, NULL, false) / 16 | 1) * 16 : 0; /* quads of adjacent rows in different banks */
+	k->at_late = take(k, (uint64_t)k->late_row * k->row_space);
+	k->bytes = (uint32_t)round_up(k->bytes, 128); /* copies of a warp are then full lines */
+	if (!k->overlaid)
+		k->at_staged = k->bytes;
+	for (uint32_t i = 0; i < k->regions; i++) {
+		WeightRegion *r = &k->region[i];
+		r->at = take(k, (uint64_t)(r->rows + r->padded) * r->row * 4);
+	}
 	k->bytes = (uint32_t)round_up(k->bytes, 128);
 	k->at_rows = k->at_mask = k->bytes;
-	if (!k->overlaid)
+	if (!k->overlaid && !k->restaged)
 		k->at_staged = k->bytes;
 	if (!s->tiled)
 		take(k, (uint64_t)k->row * k->row_space);
@@ -385,8 +387,20 @@ static const char *plan_chunks(Kernel *k, uint32_t chunks)
 	k->row_space = (uint32_t)round_up(k->block_rows + 8, ROWS_TURN) + 1;
 	k->workers = s->threads - TALLY_WARP;
 	k->overlaid = s->solo;
+	k->restaged = !s->solo && !s->tiled && max_u32(s->leaves[0], s->leaves[1]) <= s->teams;
 	k->local = s->team_blocks == 1 && chunks == 1 && !k->overlaid;
 	k->bytes = k->regions = k->exchanges = 0;
+	if (s->list->steps - s->list->gradient > MOST_GRADIENTS)
+		return "too many gradients";
+	plan_judged(k);
+	if (k->judged && !k->overlaid && chunks == 1)
+		k->workers = s->threads - min_u32((uint32_t)round_up(k->block_rows, 32), s->threads / 4);
+	if (!s->tiled) {
+		gradient_inline(k);
+		gradient_ranges(k);
+		if (!s->test && !plan_exchange(k))
+			return "columns that are not aligned";
+	}
 	plan_columns(k);
 	for (uint32_t i = 0; i < s->list->gradient; i++)
 		if (is_row_step(k, i) && (s->step[i].kind == STEP_PRODUCT || s->step[i].kind == STEP_INDEX) &&
@@ -396,11 +410,6 @@ static const char *plan_chunks(Kernel *k, uint32_t chunks)
 		plan_memory(k);
 		return plan_tiled(k);
 	}
-	if (s->list->steps - s->list->gradient > MOST_GRADIENTS)
-		return "too many gradients";
-	gradient_inline(k);
-	if (!s->test && !plan_exchange(k))
-		return "columns that are not aligned";
 	plan_memory(k);
 	if (!s->test)
 		gradient_cut(k);

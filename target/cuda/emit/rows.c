@@ -68,19 +68,27 @@ void weights_stage(Kernel *k)
 
 /* A thread has `high` rows, `groups` rows apart, by one quad of columns. */
 typedef struct Tasks {
-	uint32_t quads, high, groups, rounds;
+	uint32_t quads, high, groups, rounds; /* quads: threads for a row; some may have none */
+	uint32_t real;                        /* quads that there are; 0: all */
 } Tasks;
 
-/* Loads of a warp from shared memory: four quads of weights for four sources, and one of each row; a quad takes some
- * three cycles; a warp adds a quad in four. */
-static double tasks_cost(const Kernel *k, const Tasks *t, uint32_t depth)
+/* Cycles: a warp alone on its scheduler issues at some 0.7 instructions a cycle, several together at nearly one. For
+ * four sources a thread adds 16 products for each of its rows and loads a quad of each row and of each source, two
+ * instructions and two cycles of shared memory each. */
+static double issue_cycles(uint32_t warps, double instructions)
 {
-	uint32_t warps = (t->groups * t->quads + 31) / 32;
-	double loads = warps * (4 * 3.5 + t->high * 2.5), adds = (warps + 3) / 4 * (t->high * 16 + 8.0);
+	uint32_t each = (warps + 3) / 4;
 
-	(void)k;
-	return (double)depth / 4 * (loads > adds ? loads : adds) +
-	       (warps + 3) / 4 * t->high * 200.0; /* 200: unit functions */
+	return each == 1 ? instructions / 0.7 : each * instructions / 0.95;
+}
+
+static double tasks_cost(const Tasks *t, uint32_t depth)
+{
+	enum { VALUE = 40 }; /* instructions of a unit function */
+	uint32_t warps = (t->groups * t->quads + 31) / 32, loads = 2 * (4 + t->high);
+	double adds = issue_cycles(warps, t->high * 16 + loads + 4), memory = (double)warps * loads;
+
+	return depth / 4 * (memory > adds ? memory : adds) + issue_cycles(warps, t->high * 4 * VALUE);
 }
 
 static Tasks tasks_of(const Kernel *k, uint32_t cols, uint32_t depth, uint32_t most)
@@ -92,7 +100,7 @@ static Tasks tasks_of(const Kernel *k, uint32_t cols, uint32_t depth, uint32_t m
 		Tasks t = { .quads = (uint32_t)ceil_div(cols, 4), .groups = (uint32_t)ceil_div(k->block_rows, high) };
 		t.high = (uint32_t)ceil_div(k->block_rows, t.groups);
 		t.rounds = (uint32_t)ceil_div(t.groups * t.quads, k->s->threads);
-		double cost = tasks_cost(k, &t, depth);
+		double cost = tasks_cost(&t, depth);
 		if (!least || cost < least) {
 			least = cost;
 			best = t;
@@ -102,9 +110,10 @@ static Tasks tasks_of(const Kernel *k, uint32_t cols, uint32_t depth, uint32_t m
 }
 
 typedef struct Task {
-	Reg quad, row; /* address of the first of its rows */
-	uint32_t end;  /* label */
-	bool guarded;
+	Reg quad, row;      /* address of the first of its rows, */
+	Reg group;          /* and its number */
+	uint32_t end, past; /* labels */
+	bool guarded, padded;
 } Task;
 
 static Task task_begin(Kernel *k, const Tasks *t, uint32_t round)
@@ -117,12 +126,18 @@ static Task task_begin(Kernel *k, const Tasks *t, uint32_t round)
 	if (task.guarded)
 		task.end = if_begin(e, less(e, number, imm(all)));
 	task.quad = modulo(e, number, t->quads, group);
+	if (t->real)
+		task.past = unless_begin(e, op2(e, REG_P, "setp.ge.u32", task.quad, imm(t->real)));
+	task.padded = t->real != 0;
+	task.group = group;
 	task.row = add(e, mad(e, group, k->row, k->memory), imm(k->at_rows));
 	return task;
 }
 
 static void task_end(Kernel *k, const Task *t)
 {
+	if (t->padded)
+		if_end(k->e, t->past);
 	if (t->guarded)
 		if_end(k->e, t->end);
 }
@@ -177,17 +192,52 @@ static void sums_begin(Kernel *k, const DeviceStep *s, const Tasks *t, const Tas
 	}
 }
 
+/* Outputs that errors are formed from later; their deltas replace net inputs. */
+static void outputs_end(Kernel *k, const DeviceStep *s, const DeviceStep *errors, const Tasks *t, const Task *task,
+                        uint32_t h, Reg sum[4])
+{
+	Emit *e = k->e;
+	Reg row = add(e, task->group, imm(h * t->groups)), weight = imm_f(1), out[4];
+	Reg late = add(e, mad(e, row, k->late_row, mad(e, task->quad, 16, k->memory)), imm(k->at_late));
+	Reg y = add(e, mad(e, row, k->target_row, mad(e, task->quad, 16, k->memory)), imm(k->at_targets));
+
+	for (uint32_t i = 0; i < 4; i++)
+		out[i] = unit_value(e, s->fn, sum[i]);
+	store_quad(e, "shared", late, late_at(k, errors, false), out);
+	if (errors->known_net)
+		store_quad(e, "shared", late, late_at(k, errors, true), sum);
+	if (errors->c >= BUFS)
+		return;
+	if (k->s->job->data.weight) {
+		Reg number = reg(e, REG_R);
+		case_load(k, number, add(e, k->row0, row), less(e, row, k->my_rows));
+		weight = load(e, REG_F, "ld.global.nc.f32", place(e, POINTER(k, data.weight), number, 4), 0);
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		ErrorOf of = { .fn = s->fn, .error = errors->error, .known_net = errors->known_net, .out = out[i] };
+		of.net = errors->known_net ? sum[i] : out[i];
+		of.y = load(e, REG_F, "ld.shared.f32", y, 4 * (errors->y + i));
+		sum[i] = output_delta(e, errors, &of, is_number(e, of.y), weight, imm_f(0));
+	}
+}
+
 /* Sums of a product: stored, or what the step that was fused with it makes of them. */
 static void sums_end(Kernel *k, const DeviceStep *s, const Tasks *t, const Task *task, Reg row, Reg sum[][4])
 {
 	Emit *e = k->e;
 	Reg at = mad(e, task->quad, 16, row);
 	bool aligned = s->c_col % 4 == 0, sigmoid = s->kind == STEP_INDEX && s->sigmoid;
-	uint32_t to = column_at(k, s->c, s->c_col);
+	const DeviceStep *late = late_errors(k, s);
+	uint32_t to = column_of(k, s->c, s->c_col), result = result_buffer(k, s);
+	Outward outward;
+
+	outward_begin(k, s, task->quad, task->group, &outward);
 
 	for (uint32_t h = 0; h < t->high; h++) {
 		uint32_t offset = h * t->groups * k->row;
-		if (s->after == AFTER_UNITS || sigmoid) {
+		if (late) {
+			outputs_end(k, s, late, t, task, h, sum[h]);
+		} else if (s->after == AFTER_UNITS || sigmoid) {
 			if (s->c != BUF_ACT)
 				store_columns(k, at, offset + to, task->quad, s->cols, aligned, sum[h]);
 			for (uint32_t i = 0; i < 4; i++)
@@ -203,8 +253,10 @@ static void sums_end(Kernel *k, const DeviceStep *s, const Tasks *t, const Task 
 				sum[h][i] = op2(e, REG_F, "mul.rn.ftz.f32", sum[h][i], slope);
 			}
 		}
-		store_columns(k, at, offset + (s->after == AFTER_UNITS ? column_at(k, BUF_ACT, s->c_col) : to), task->quad,
-		              s->cols, aligned, sum[h]);
+		if (outward.regions)
+			outward_store(k, &outward, task->group, h * t->groups, sum[h]);
+		if (result < BUFS && !only_exchanged(k, s))
+			store_columns(k, at, offset + column_at(k, result, s->c_col), task->quad, s->cols, aligned, sum[h]);
 	}
 }
 
@@ -232,11 +284,11 @@ static void sources_load(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, 
 	Emit *e = k->e;
 
 	for (uint32_t i = 0; i < 4; i++)
-		load_quad_to(e, "shared", to->w[i], b, (source + i) * s->b_row * 4);
+		load_shared_quad(e, to->w[i], b, (source + i) * s->b_row * 4);
 	for (uint32_t h = 0; h < t->high; h++) {
 		uint32_t at = h * t->groups * k->row + source * 4;
 		if (s->a_col % 4 == 0)
-			load_quad_to(e, "shared", to->x[h], a, at);
+			load_shared_quad(e, to->x[h], a, at);
 		for (uint32_t i = 0; i < 4 && s->a_col % 4; i++)
 			ins(e, "ld.shared.f32 $, [$+#]", to->x[h][i], a, at + 4 * i);
 	}
@@ -315,7 +367,7 @@ static void product_emit(Kernel *k, const DeviceStep *s)
 	for (uint32_t round = 0; round < t.rounds; round++) {
 		Task task = task_begin(k, &t, round);
 		Reg sum[MOST_HIGH][4], a = reg(e, REG_R), b = reg(e, REG_R);
-		sums_begin(k, s, &t, &task, add(e, mad(e, task.quad, 16, task.row), imm(column_at(k, s->c, s->c_col))), sum);
+		sums_begin(k, s, &t, &task, add(e, mad(e, task.quad, 16, task.row), imm(column_of(k, s->c, s->c_col))), sum);
 		ins(e, "add.u32 $, $, #", a, task.row, column_at(k, s->a, s->a_col));
 		ins(e, "add.u32 $, $, #", b, mad(e, task.quad, 16, k->memory), depth ? weight_at(k, s->b) : 0);
 		uint32_t done = 4 * product_pairs(k, s, &t, a, b, quads, sum);
@@ -347,8 +399,15 @@ static void index_emit(Kernel *k, const DeviceStep *s)
 {
 	Emit *e = k->e;
 	const WeightRegion *r = region_of(k, s->b);
-	Tasks t = { .quads = (uint32_t)ceil_div(s->cols, 4), .high = 1 };
+	uint32_t quads = (uint32_t)ceil_div(s->cols, 4), power = 1;
+	Tasks t = { .quads = quads, .high = 1 };
 
+	while (power < quads)
+		power *= 2;
+	if (power > quads && power <= 32 && power - quads <= power / 8) { /* rows of a warp then meet in no bank */
+		t.quads = power;
+		t.real = quads;
+	}
 	while (t.high < 4 && ceil_div(k->block_rows, t.high) * t.quads > k->s->threads)
 		t.high++;
 	t.groups = (uint32_t)ceil_div(k->block_rows, t.high);
@@ -359,9 +418,8 @@ static void index_emit(Kernel *k, const DeviceStep *s)
 	for (uint32_t round = 0; round < t.rounds; round++) {
 		Task task = task_begin(k, &t, round);
 		Reg sum[MOST_HIGH][4], base = add(e, mad(e, task.quad, 16, k->memory), imm(r->at));
-		Reg group = divide(e, add(e, k->tid, imm(round * k->s->threads)), t.quads);
-		Reg list = add(e, mad(e, add(e, group, k->row0), k->list_row, k->memory), imm(k->at_lists));
-		sums_begin(k, s, &t, &task, add(e, mad(e, task.quad, 16, task.row), imm(column_at(k, s->c, s->c_col))), sum);
+		Reg list = add(e, mad(e, add(e, task.group, k->row0), k->list_row, k->memory), imm(k->at_lists));
+		sums_begin(k, s, &t, &task, add(e, mad(e, task.quad, 16, task.row), imm(column_of(k, s->c, s->c_col))), sum);
 		for (uint32_t j = 0; j < k->s->list_longest; j += 2)
 			for (uint32_t h = 0; h < t.high; h++) {
 				Reg pair = load(e, REG_R, "ld.shared.u32", list, h * t.groups * k->list_row + 2 * j), w[2][4];
@@ -529,42 +587,18 @@ void steps_emit(Kernel *k, uint32_t first, uint32_t end)
 {
 	const EmitSource *s = k->s;
 
-	if (s->job->data.code_count)
+	if (s->job->data.code_count && !k->judged)
 		padding_clear(k);
 	if (s->job->data.from && first == 0) /* else when inputs are loaded */
 		ones_emit(k);
 	for (uint32_t i = first; i < end; i++) {
 		const DeviceStep *d = &s->step[i];
-		if (d->kind == STEP_MARK || d->kind == STEP_SCORES || d->kind == STEP_CODES)
+		if (d->kind == STEP_MARK || d->kind == STEP_SCORES || d->kind == STEP_CODES ||
+		    (d->kind == STEP_ERRORS && k->judged))
 			continue;
 		row_step(k, d);
 		if (d->kind != STEP_ONE)
 			barrier_block(k->e);
 		spent(k, SPENT_KINDS + 1 + min_u32(i, 25));
-	}
-}
-
-void rows_exchange(Kernel *k)
-{
-	Emit *e = k->e;
-	uint32_t all;
-
-	remark(e, "exchange of %u quads", k->exchanges);
-	for (uint32_t x = 0; x < k->exchanges;) { /* runs of quads that are adjacent in a row */
-		uint32_t run = 1;
-		const Exchanged *first = &k->exchanged[x];
-		while (x + run < k->exchanges && first[run].buf == first->buf && first[run].col == first->col + 4 * run)
-			run++;
-		all = k->block_rows * run;
-		Loop l = loop_begin(e, k->tid, imm(all), k->s->threads);
-		Reg quad = divide(e, l.i, k->block_rows), row = modulo(e, l.i, k->block_rows, quad), v[4];
-		uint32_t end = if_begin(e, less(e, row, k->my_rows));
-		load_quad(e, "shared", v, mad(e, row, k->row, mad(e, quad, 16, k->memory)),
-		          k->at_rows + column_at(k, first->buf, first->col));
-		Reg to = place(e, place(e, k->exchange, quad, k->s->leaf_rows * 16), add(e, k->row0, row), 16);
-		store_quad(e, "global", place_at(e, to, exchanged_at(k, first->buf, first->col)), 0, v);
-		if_end(e, end);
-		loop_end(e, &l);
-		x += run;
 	}
 }

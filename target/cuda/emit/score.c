@@ -130,7 +130,7 @@ static Reg target_at(Kernel *k, const RowLanes *l, Reg offset, uint32_t first)
 	return load(k->e, REG_F, row_space(k, "ld.shared.f32"), at, 4 * first);
 }
 
-static Reg is_number(Emit *e, Reg x) { return op2(e, REG_P, "setp.eq.ftz.f32", x, x); }
+Reg is_number(Emit *e, Reg x) { return op2(e, REG_P, "setp.eq.ftz.f32", x, x); }
 
 static Reg case_number(Kernel *k, const RowLanes *l)
 {
@@ -178,7 +178,7 @@ static void row_error(Kernel *k, const DeviceStep *s, const RowLanes *l, Reg sum
 	if_end(e, end);
 }
 
-static Reg zero_float(Emit *e) { return op1(e, REG_F, "mov.f32", imm_f(0)); }
+Reg zero_float(Emit *e) { return op1(e, REG_F, "mov.f32", imm_f(0)); }
 
 /* Of a row: the sum of all targets; of a softmax group the largest net input, where it is, and what its output lacks of
  * 1; whether an output is so small that the error comes from net inputs alone. */
@@ -242,11 +242,8 @@ static TopRow tops_emit(Kernel *k, const DeviceStep *s, const RowLanes *l)
 	return t;
 }
 
-/* Slopes of the outputs of a block of columns, to the errors or deltas of the row. */
-static void slopes_store(Kernel *k, const DeviceStep *s, const RowLanes *l, const ColumnBlocks *b, const ErrorOf *of,
-                         Reg known, Reg weight, Reg total)
+Reg output_delta(Emit *e, const DeviceStep *s, const ErrorOf *of, Reg known, Reg weight, Reg total)
 {
-	Emit *e = k->e;
 	ErrorOf mine = *of;
 
 	if (s->error == ERR_DIVERGENCE) /* all outputs of the row have a part in each target: also those without */
@@ -254,11 +251,10 @@ static void slopes_store(Kernel *k, const DeviceStep *s, const RowLanes *l, cons
 	Reg back = times(e, error_slope(e, &mine, total), weight);
 	if (s->error != ERR_DIVERGENCE)
 		back = op3(e, REG_F, "selp.f32", back, imm_f(0), known);
-	if (s->deltas) {
-		Reg slope = op2(e, REG_F, "add.rn.ftz.f32", unit_slope(e, s->fn, of->net, of->out), imm_f(s->offset));
-		back = op2(e, REG_F, "mul.rn.ftz.f32", back, slope);
-	}
-	row_store(k, l, b, s->c, s->c_col, back);
+	if (!s->deltas)
+		return back;
+	Reg slope = op2(e, REG_F, "add.rn.ftz.f32", unit_slope(e, s->fn, of->net, of->out), imm_f(s->offset));
+	return op2(e, REG_F, "mul.rn.ftz.f32", back, slope);
 }
 
 /* Most targets are 0 or 1: a warp that has no others takes the short way. */
@@ -315,7 +311,7 @@ void errors_emit(Kernel *k, const DeviceStep *s)
 		else
 			ins(e, "add.rn.ftz.f32 $, $, $", sum, sum, value);
 		if (s->c < BUFS)
-			slopes_store(k, s, &l, &b, &of, known, weight, top.total);
+			row_store(k, &l, &b, s->c, s->c_col, output_delta(e, s, &of, known, weight, top.total));
 	}
 	sum = op1(e, REG_F, "mov.f32", lanes_sum(e, sum));
 	if (from_softmax(s)) {
@@ -369,12 +365,8 @@ void softmax_deltas_emit(Kernel *k, const DeviceStep *s)
 
 /* ---- verdicts ---- */
 
-/* The largest of some values, the first of equals: nothing compares to a NaN. */
-typedef struct Best {
-	Reg value, at;
-} Best;
-
-static Best best_begin(Emit *e)
+/* Nothing compares to a NaN. */
+Best best_begin(Emit *e)
 {
 	Best b = { reg(e, REG_F), reg(e, REG_R) };
 
@@ -383,7 +375,7 @@ static Best best_begin(Emit *e)
 	return b;
 }
 
-static void best_of(Emit *e, const Best *b, Reg value, Reg at, Reg valid)
+void best_of(Emit *e, const Best *b, Reg value, Reg at, Reg valid)
 {
 	Reg more = op2(e, REG_P, "setp.gt.ftz.f32", value, b->value);
 	Reg equal = op2(e, REG_P, "setp.eq.ftz.f32", value, b->value), sooner = less(e, at, b->at);
@@ -403,7 +395,7 @@ static void best_of_lanes(Emit *e, const Best *b)
 	}
 }
 
-static Reg param_f(Kernel *k, size_t field)
+Reg param_f(Kernel *k, size_t field)
 {
 	Reg f = reg(k->e, REG_F);
 
@@ -412,7 +404,7 @@ static Reg param_f(Kernel *k, size_t field)
 }
 
 /* unit: rounding of the sums. */
-static double code_margin(const Job *j, double unit)
+double code_margin(const Job *j, double unit)
 {
 	double largest = j->data.code_largest, most = j->data.largest_output, square = most * most * j->outputs;
 

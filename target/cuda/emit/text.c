@@ -186,11 +186,24 @@ Reg mad(Emit *e, Reg a, uint32_t b, Reg c)
 	return op3(e, REG_R, "mad.lo.u32", a, imm(b), c);
 }
 
+/* By multiplication (Granlund and Montgomery 1994), exact for all 32 bits: ptxas converts to float and back. */
 Reg divide(Emit *e, Reg a, uint32_t b)
 {
+	uint32_t shift = 31 - (uint32_t)__builtin_clz(b);
+	uint64_t power = (uint64_t)1 << (32 + shift), down = power / b;
+
 	if (a.type == REG_INT)
 		return imm(a.n / b);
-	return b == 1 ? a : op2(e, REG_R, "div.u32", a, imm(b));
+	if (b == 1)
+		return a;
+	if ((b & (b - 1)) == 0)
+		return op2(e, REG_R, "shr.u32", a, imm(shift));
+	if (b - power % b < (uint64_t)1 << shift) /* the factor, rounded up, is close enough */
+		return op2(e, REG_R, "shr.u32", op2(e, REG_R, "mul.hi.u32", a, imm((uint32_t)down + 1)), imm(shift));
+	Reg factor = reg(e, REG_D);
+	ins(e, "mov.u64 $, #", factor, (uint32_t)down);
+	Reg wide = op3(e, REG_D, "mad.wide.u32", a, imm((uint32_t)down), factor); /* (a + 1) * the factor rounded down */
+	return op1(e, REG_R, "cvt.u32.u64", op2(e, REG_D, "shr.u64", wide, imm(32 + shift)));
 }
 
 Reg modulo(Emit *e, Reg a, uint32_t b, Reg quotient)
@@ -240,6 +253,14 @@ void load_quad_to(Emit *e, const char *space, const Reg q[4], Reg at, uint32_t o
 	buf_puts(&e->text, "}, [");
 	put_reg(e, at);
 	buf_printf(&e->text, "+%u];\n", offset);
+}
+
+/* A quad that many lanes of a warp read: 8 bytes at a time, a wavefront each, where 16 bytes take one for every eight
+ * lanes. Volatile, so that ptxas does not join them. */
+void load_shared_quad(Emit *e, const Reg q[4], Reg at, uint32_t offset)
+{
+	for (uint32_t i = 0; i < 4; i += 2)
+		ins(e, "ld.volatile.shared.v2.f32 {$, $}, [$+#]", q[i], q[i + 1], at, offset + 4 * i);
 }
 
 void store_quad(Emit *e, const char *space, Reg at, uint32_t offset, const Reg q[4])

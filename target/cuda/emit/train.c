@@ -43,19 +43,19 @@ static void spent_store(Kernel *k)
 
 /* ---- barriers ---- */
 
-static Barrier barrier_new(Kernel *k, Reg counter, uint32_t blocks)
+static Barrier barrier_new(Kernel *k, Reg counter, uint32_t blocks, bool cluster)
 {
-	Barrier b = { counter, reg(k->e, REG_R), blocks };
+	Barrier b = { counter, reg(k->e, REG_R), blocks, cluster };
 
 	ins(k->e, "mov.u32 $, 0", b.turn);
 	return b;
 }
 
-void barrier_arrive(Kernel *k, const Barrier *b)
+/* By one thread, of those that have met. */
+static void barrier_signal(Kernel *k, const Barrier *b)
 {
 	Emit *e = k->e;
 
-	barrier_block(e);
 	ins(e, "add.u32 $, $, #", b->turn, b->turn, b->blocks);
 	if (b->blocks == 1)
 		return;
@@ -64,6 +64,17 @@ void barrier_arrive(Kernel *k, const Barrier *b)
 	ins(e, "red.relaxed.gpu.global.add.u32 [$], 1", b->counter);
 	if_end(e, end);
 }
+
+void barrier_arrive(Kernel *k, const Barrier *b)
+{
+	barrier_block(k->e); /* clusters: threads of the block may go on before those of others are there */
+	if (b->cluster)
+		ins(k->e, "barrier.cluster.arrive.release.aligned");
+	else
+		barrier_signal(k, b);
+}
+
+static void cluster_wait(Kernel *k) { ins(k->e, "barrier.cluster.wait.acquire.aligned"); }
 
 void barrier_poll(Kernel *k, const Barrier *b)
 {
@@ -82,17 +93,31 @@ void barrier_poll(Kernel *k, const Barrier *b)
 	ins(e, "@$ bra L#", less(e, polls, imm(MOST_POLLS)), top);
 	ins(e, "trap"); /* some block has failed */
 	label_here(e, done);
-	ins(e, "fence.acq_rel.gpu");
 }
 
 void barrier_wait(Kernel *k, const Barrier *b)
 {
-	if (b->blocks == 1)
+	if (b->cluster)
+		cluster_wait(k);
+	if (b->blocks == 1 || b->cluster)
 		return;
 	uint32_t end = if_begin(k->e, same(k->e, k->tid, imm(0)));
 	barrier_poll(k, b);
 	if_end(k->e, end);
 	barrier_block(k->e);
+}
+
+/* The same for those that compute the gradient. */
+static void workers_wait(Kernel *k, const Barrier *b)
+{
+	if (b->cluster)
+		cluster_wait(k);
+	if (b->blocks == 1 || b->cluster)
+		return;
+	uint32_t end = if_begin(k->e, same(k->e, k->tid, imm(0)));
+	barrier_poll(k, b);
+	if_end(k->e, end);
+	ins(k->e, "bar.sync 1, #", k->workers);
 }
 
 void barrier_all(Kernel *k, const Barrier *b)
@@ -167,8 +192,8 @@ static void outputs_stage(Kernel *k)
 	barrier_block(e);
 }
 
-/* Rows of -0 after weights of index lists; lists of rows that are computed in vain are empty. */
-static void paddings_stage(Kernel *k)
+/* Rows of -0 after weights of index lists. */
+static void weights_pad(Kernel *k)
 {
 	Emit *e = k->e;
 
@@ -180,6 +205,13 @@ static void paddings_stage(Kernel *k)
 		ins(e, "st.shared.f32 [$+#], 0f80000000", mad(e, l.i, 4, k->memory), r->at + r->row * r->rows * 4);
 		loop_end(e, &l);
 	}
+}
+
+/* Lists of rows that are computed in vain are empty. */
+static void lists_pad(Kernel *k)
+{
+	Emit *e = k->e;
+
 	if (k->s->job->data.from && !k->s->general) {
 		Loop l = loop_begin(e, k->tid, imm(8 * k->list_row / 4), k->s->threads);
 		ins(e, "st.shared.u32 [$+#], 0xffffffff", mad(e, l.i, 4, k->memory),
@@ -195,8 +227,10 @@ static void constants_stage(Kernel *k)
 	const DeviceData *d = &k->s->job->data;
 
 	if (!k->overlaid)
-		paddings_stage(k);
-	if (!k->s->job->output_col && !k->s->general)
+		lists_pad(k);
+	if (!k->overlaid && !k->restaged)
+		weights_pad(k);
+	if (!k->s->job->output_col && !k->s->general && !k->judged)
 		outputs_stage(k);
 	if (k->has_codes)
 		codes_stage(k);
@@ -250,32 +284,59 @@ static void kernel_begin(Kernel *k)
 
 /* ---- leaves ---- */
 
-/* Cases and rows of leaf `number` of the update; nothing is loaded again that is there already. */
-static void leaf_begin(Kernel *k, Reg update, Reg staged)
+/* Cases and rows of a leaf; index: in Job.leaf. */
+static void leaf_cases(Kernel *k, Reg leaf)
 {
 	Emit *e = k->e;
-	Reg leaf = load(e, REG_D, "ld.global.nc.u64", update, offsetof(DeviceUpdate, leaf));
-
-	leaf = op2(e, REG_D, "add.u64", leaf, op1(e, REG_D, "cvt.u64.u32", k->leaf_number));
-	leaf = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", leaf, imm(sizeof(DeviceLeaf))), POINTER(k, leaf));
-	uint32_t end = 0;
-	if (!k->overlaid) /* else the last gradient has overwritten lists and targets */
-		end = unless_begin(e, op2(e, REG_P, "setp.eq.u64", leaf, staged));
-	ins(e, "mov.u64 $, $", staged, leaf);
 	Reg chunk = load(e, REG_D, "ld.global.nc.u64", leaf, offsetof(DeviceLeaf, chunk));
+
 	chunk = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", chunk, imm(sizeof(DeviceChunk))), POINTER(k, chunk));
 	Reg cases = load(e, REG_D, "ld.global.nc.u64", chunk, offsetof(DeviceChunk, cases));
 	ins(e, "ld.global.nc.u32 $, [$+#]", k->rows, chunk, (uint32_t)offsetof(DeviceChunk, rows));
 	ins(e, "add.u64 $, $, $", k->cases, op2(e, REG_D, "shl.b64", cases, imm(2)), POINTER(k, cases));
+}
+
+/* Those of leaf `number` of the update; nothing is loaded again that is there already. */
+static void leaf_begin(Kernel *k, Reg update, Reg staged)
+{
+	Emit *e = k->e;
+	Reg index = load(e, REG_D, "ld.global.nc.u64", update, offsetof(DeviceUpdate, leaf));
+
+	index = op2(e, REG_D, "add.u64", index, op1(e, REG_D, "cvt.u64.u32", k->leaf_number));
+	Reg leaf = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", index, imm(sizeof(DeviceLeaf))), POINTER(k, leaf));
+	uint32_t end = 0;
+	if (!k->overlaid) /* else the last gradient has overwritten lists and targets */
+		end = unless_begin(e, op2(e, REG_P, "setp.eq.u64", leaf, staged));
+	ins(e, "mov.u64 $, $", staged, leaf);
+	leaf_cases(k, leaf);
 	uint32_t blocks = k->s->team_blocks;
 	Reg product = op2(e, REG_R, "mul.lo.u32", k->rows, k->member);
 	ins(e, "mov.u32 $, $", k->first_row, divide(e, product, blocks));
 	ins(e, "mov.u32 $, $", k->end_row, divide(e, op2(e, REG_R, "add.u32", product, k->rows), blocks));
 	ins(e, "mov.u32 $, $", k->row0, k->first_row);
 	ins(e, "sub.u32 $, $, $", k->my_rows, k->end_row, k->row0);
-	cases_stage(k);
+	cases_stage(k, index);
 	if (!k->overlaid)
 		if_end(e, end);
+}
+
+/* Index lists by input of all leaves of a job, for a kernel that has other leaves in every update. */
+static void images_emit(Kernel *k)
+{
+	Emit *e = k->e;
+	Reg leaves = reg(e, REG_R), blocks = reg(e, REG_R), i = reg(e, REG_R);
+	uint32_t top = label(e), done = label(e);
+
+	ins(e, "ld.param.u32 $, [job+#]", leaves, (uint32_t)offsetof(Job, leaves));
+	buf_printf(&e->text, "\tmov.u32 %%r%u, %%nctaid.x;\n", blocks.n);
+	ins(e, "mov.u32 $, $", i, k->block);
+	label_here(e, top);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", i, leaves), done);
+	leaf_cases(k, place(e, POINTER(k, leaf), i, sizeof(DeviceLeaf)));
+	image_make(k, i);
+	ins(e, "add.u32 $, $, $", i, i, blocks);
+	ins(e, "bra L#", top);
+	label_here(e, done);
 }
 
 bool has_step(const Kernel *k, uint32_t kind)
@@ -326,7 +387,9 @@ static void rows_emit(Kernel *k)
 
 void verdicts_emit(Kernel *k)
 {
-	if (!has_step(k, STEP_SCORES))
+	if (k->judged)
+		judge_rows(k, 0, k->s->threads);
+	if (k->judged || !has_step(k, STEP_SCORES))
 		return;
 	uint32_t end = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
 	scores_emit(k, has_step(k, STEP_CODES), 0, k->workers);
@@ -337,7 +400,7 @@ void verdicts_emit(Kernel *k)
 static void chunk_end(Kernel *k)
 {
 	Emit *e = k->e;
-	uint32_t others = label(e), end = label(e);
+	uint32_t others = label(e), end = label(e), rest = k->s->threads - k->inliners;
 
 	inlined_pads(k);
 	barrier_block(e);
@@ -345,8 +408,10 @@ static void chunk_end(Kernel *k)
 	inlined_rows(k);
 	ins(e, "bra L#", end);
 	label_here(e, others);
-	if (has_step(k, STEP_SCORES))
-		scores_emit(k, has_step(k, STEP_CODES), k->inliners, k->s->threads - k->inliners);
+	if (k->judged)
+		judge_rows(k, k->inliners, rest);
+	else if (has_step(k, STEP_SCORES))
+		scores_emit(k, has_step(k, STEP_CODES), k->inliners, rest);
 	label_here(e, end);
 }
 
@@ -360,6 +425,7 @@ static void chunks_emit(Kernel *k)
 	ins(e, "mov.u32 $, $", k->row0, l.i);
 	ins(e, "min.u32 $, $, #", k->my_rows, op2(e, REG_R, "sub.u32", k->end_row, l.i), k->block_rows);
 	targets_stage(k);
+	ins(e, "cp.async.wait_all");
 	barrier_block(e);
 	rows_emit(k);
 	if (k->inliners)
@@ -371,6 +437,39 @@ static void chunks_emit(Kernel *k)
 	loop_end(e, &l);
 }
 
+/* The last warp of the last block. */
+static void leaf_tally(Kernel *k, Reg update, const Barriers *b, bool direct)
+{
+	Emit *e = k->e;
+	uint32_t other = if_begin(e, same(e, k->member, imm(k->s->team_blocks - 1)));
+	uint32_t before = unless_begin(e, less(e, k->tid, imm(k->s->threads - TALLY_WARP)));
+
+	barrier_poll(k, &b->scored);
+	tally_leaf(k, imm(1));
+	if (direct) {
+		ins(e, "bar.warp.sync 0xffffffff");
+		tally_update(k, update);
+	}
+	if_end(e, before);
+	if_end(e, other);
+}
+
+/* Threads that do not compute the gradient. late: errors and verdicts are still to be formed. */
+static void others_emit(Kernel *k, Reg update, const Barriers *b, bool direct, bool late)
+{
+	Emit *e = k->e;
+	uint32_t threads = k->s->threads - k->workers;
+
+	if (late) {
+		judge_rows(k, k->workers, threads);
+		ins(e, "bar.sync 2, #", threads);
+		barrier_signal(k, &b->scored);
+	}
+	if (b->team.cluster)
+		cluster_wait(k); /* all threads wait before they arrive again */
+	leaf_tally(k, update, b, direct);
+}
+
 static void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool direct)
 {
 	Emit *e = k->e;
@@ -380,34 +479,27 @@ static void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool
 	ins(e, "cp.async.wait_all");
 	barrier_block(e);
 	spent(k, SPENT_KINDS + 0);
-	bool chunks = k->chunks > 1 || k->inliners;
+	bool chunks = k->chunks > 1 || k->inliners, late = k->judged && !chunks;
 	if (chunks)
 		chunks_emit(k);
 	else
 		rows_emit(k);
 	spent(k, SPENT_ROWS);
 	barrier_arrive(k, &b->team);
-	if (!chunks)
+	if (!chunks && !late)
 		verdicts_emit(k); /* others need not wait for them */
-	barrier_arrive(k, &b->scored);
+	if (!late)
+		barrier_arrive(k, &b->scored);
 	spent(k, SPENT_KINDS + 28);
-	barrier_wait(k, &b->team);
-	barrier_block(e);
+	uint32_t others = label(e), end = label(e);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), others);
+	workers_wait(k, &b->team);
 	spent(k, SPENT_TEAM);
-	uint32_t tally = label(e), end = label(e);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), tally);
 	if (!k->s->test)
 		gradient_emit(k);
 	ins(e, "bra L#", end);
-	label_here(e, tally);
-	uint32_t other = if_begin(e, same(e, k->member, imm(k->s->team_blocks - 1)));
-	barrier_poll(k, &b->scored);
-	tally_leaf(k, imm(1));
-	if (direct) {
-		ins(e, "bar.warp.sync 0xffffffff");
-		tally_update(k, update);
-	}
-	if_end(e, other);
+	label_here(e, others);
+	others_emit(k, update, b, direct, late);
 	label_here(e, end);
 	spent(k, SPENT_GRADIENT);
 }
@@ -444,6 +536,8 @@ static void update_leaves(Kernel *k, Reg update, Reg staged, const Barriers *b)
 	barrier_block(e);
 	loop_end(e, &l);
 	barrier_arrive(k, &b->grid);
+	if (!k->s->test && !needs_pending(k->s))
+		update_prepare(k);
 	barrier_wait(k, &b->grid);
 	spent(k, SPENT_GRID);
 	uint32_t tally = label(e), end = label(e), last = k->s->teams * k->s->team_blocks - 1;
@@ -631,8 +725,10 @@ static void updates_emit(Kernel *k)
 	const EmitSource *s = k->s;
 	Reg barriers = POINTER(k, barrier);
 	Reg team = place(e, place_at(e, barriers, 4), k->team, 8);
-	Barriers b = { barrier_new(k, team, s->team_blocks), barrier_new(k, place_at(e, team, 4), s->team_blocks),
-		           barrier_new(k, barriers, s->solo ? 1 : s->teams * s->team_blocks) };
+	bool cluster = s->cluster != 0;
+	Barriers b = { barrier_new(k, team, s->team_blocks, cluster),
+		           barrier_new(k, place_at(e, team, 4), s->team_blocks, false),
+		           barrier_new(k, barriers, s->solo ? 1 : s->teams * s->team_blocks, cluster) };
 	Reg i = reg(e, REG_D), in_cycle = reg(e, REG_D), updates = POINTER(k, updates), cycle = POINTER(k, updates_cycle);
 	Reg staged = reg(e, REG_D);
 	bool direct =
@@ -660,7 +756,9 @@ static void updates_emit(Kernel *k)
 	if (k->half)
 		half_weights(k);
 	if (k->overlaid)
-		paddings_stage(k);
+		lists_pad(k);
+	if (k->overlaid || k->restaged)
+		weights_pad(k);
 	if (s->general && s->job->noise) {
 		k->update_number = reg(e, REG_D);
 		ins(e, "add.u64 $, $, $", k->update_number, POINTER(k, first_update), i);
@@ -696,10 +794,11 @@ static void declare_registers(const Emit *e, Buf *out)
 			buf_printf(out, "\t.reg .%s<%u>;\n", types[i], e->used[i]);
 }
 
-void kernel_wrap(const Emit *e, Buf *out, size_t param, uint32_t threads)
+void kernel_wrap(const Emit *e, Buf *out, size_t param, uint32_t threads, bool clusters)
 {
+	buf_puts(out, clusters ? ".version 8.0\n.target sm_90\n" : ".version 7.1\n.target sm_80\n");
 	buf_printf(out,
-	           ".version 7.1\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8 memory[];\n"
+	           ".address_size 64\n.extern .shared .align 16 .b8 memory[];\n"
 	           ".visible .entry microprop_train(.param .align 8 .b8 job[%zu])\n.maxntid %u, 1, 1\n.minnctapersm 1\n{\n",
 	           param, threads);
 	declare_registers(e, out);
@@ -707,7 +806,7 @@ void kernel_wrap(const Emit *e, Buf *out, size_t param, uint32_t threads)
 	buf_puts(out, "}\n");
 }
 
-const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *shared, uint64_t *exchange)
+const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *shared, uint64_t *exchange, uint32_t *image)
 {
 	Kernel *k = NEW(a, 1, Kernel);
 	Emit *e = NEW(a, 1, Emit);
@@ -720,13 +819,18 @@ const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *share
 	if (why)
 		return why;
 	kernel_begin(k);
-	updates_emit(k);
-	spent_store(k);
+	if (s->makes_images) {
+		images_emit(k);
+	} else {
+		updates_emit(k);
+		spent_store(k);
+	}
 	ins(e, "ret");
 	buf_printf(out, "// %u blocks of %u threads, %u bytes of shared memory%s\n", s->teams * s->team_blocks, s->threads,
 	           k->bytes, s->tiled ? ", tiles" : "");
-	kernel_wrap(e, out, sizeof(Job), s->threads);
+	kernel_wrap(e, out, sizeof(Job), s->threads, s->cluster != 0);
 	*shared = k->bytes;
+	*image = s->images ? image_bytes(k) : 0;
 	*exchange = s->tiled || k->half ? 0 : exchange_bytes(k);
 	return NULL;
 }

@@ -3,6 +3,8 @@
  * The formula of a rule is a list of operations: one instruction or two for each. */
 #include "emit.h"
 
+enum { PREPARED_PANELS = 8 };
+
 void rule_numbers(Kernel *k, RuleNumbers *n)
 {
 	Emit *e = k->e;
@@ -155,31 +157,54 @@ void place_values(Kernel *k, const PlaceNumbers *p, Reg variable[2 + MAX_STATE])
 		limit_weight(k, p, variable);
 }
 
-/* Returns the new weight. */
-static Reg formula_emit(Kernel *k, const PlaceNumbers *n, const DevicePanel *p, Reg place_of, Reg g)
+/* A weight and its state: addresses, values. */
+typedef struct Place {
+	Reg at[2 + MAX_STATE], value[2 + MAX_STATE];
+} Place;
+
+/* only: NULL, or a predicate */
+static void place_load(Kernel *k, const DevicePanel *p, Reg place_of, const Reg *only, Place *v)
 {
 	Emit *e = k->e;
 	uint32_t loads = formula_uses(k->s->formula, OP_LOAD), stores = formula_uses(k->s->formula, OP_STORE);
-	Reg variable[2 + MAX_STATE] = { g }, at[2 + MAX_STATE];
 
-	for (uint32_t v = 1; v < COUNT(variable); v++)
-		if ((loads | stores) >> v & 1)
-			at[v] = variable_at(k, v, p, place_of);
-	for (uint32_t v = 1; v < COUNT(variable); v++)
-		if (loads >> v & 1)
-			variable[v] = load(e, REG_F, "ld.global.f32", at[v], 0);
+	for (uint32_t i = 1; i < COUNT(v->at); i++)
+		if ((loads | stores) >> i & 1)
+			v->at[i] = variable_at(k, i, p, place_of);
+	for (uint32_t i = 1; i < COUNT(v->at); i++) {
+		v->value[i] = reg(e, REG_F);
+		if (!(loads >> i & 1))
+			continue;
+		if (only)
+			ins(e, "mov.f32 $, 0f00000000", v->value[i]);
+		ins(e, only ? "@$ ld.global.f32 $, [$]" : "ld.global.f32 $, [$]", only ? *only : v->value[i],
+		    only ? v->value[i] : v->at[i], v->at[i]);
+	}
+}
+
+/* Returns the new weight. */
+static Reg formula_emit(Kernel *k, const PlaceNumbers *n, Reg g, const Place *v)
+{
+	uint32_t stores = formula_uses(k->s->formula, OP_STORE);
+	Reg variable[2 + MAX_STATE] = { g };
+
+	for (uint32_t i = 1; i < COUNT(variable); i++)
+		variable[i] = v->value[i];
 	place_values(k, n, variable);
-	for (uint32_t v = 1; v < COUNT(variable); v++)
-		if (stores >> v & 1)
-			ins(e, "st.global.f32 [$], $", at[v], variable[v]);
+	for (uint32_t i = 1; i < COUNT(variable); i++)
+		if (stores >> i & 1)
+			ins(k->e, "st.global.f32 [$], $", v->at[i], variable[i]);
 	return variable[1];
 }
 
-void rule_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg g)
+/* v: NULL, or what was loaded before. */
+static void place_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg g,
+                        const Place *v)
 {
 	Emit *e = k->e;
 	uint32_t past = if_begin(e, less(e, col, imm(p->cols))), unused = 0;
 	PlaceNumbers own;
+	Place mine;
 
 	if (p->kind) {
 		Reg kinds = reg(e, REG_D);
@@ -192,7 +217,9 @@ void rule_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, 
 	} else {
 		own = known_numbers(k, n, &k->s->factor[p->factor]);
 	}
-	Reg w = formula_emit(k, &own, p, place_of, g), none = op2(e, REG_F, "sub.rn.ftz.f32", w, w);
+	if (!v)
+		place_load(k, p, place_of, NULL, &mine);
+	Reg w = formula_emit(k, &own, g, v ? v : &mine), none = op2(e, REG_F, "sub.rn.ftz.f32", w, w);
 	ins(e, "@$ st.global.u32 [$+#], 1", op2(e, REG_P, "setp.neu.ftz.f32", none, imm_f(0)), POINTER(k, result),
 	    (uint32_t)offsetof(JobResult, infinite));
 	if (k->s->half)
@@ -203,6 +230,11 @@ void rule_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, 
 	if (p->kind)
 		if_end(e, unused);
 	if_end(e, past);
+}
+
+void rule_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg g)
+{
+	place_apply(k, n, p, row, col, place_of, g, NULL);
 }
 
 /* ---- quads ---- */
@@ -333,30 +365,87 @@ Reg place_sum(Kernel *k, Reg from, Reg leaves)
 }
 
 /* A warp has 32 adjacent places; warps of different blocks follow each other, so that all blocks have some. */
-static void update_panel(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg leaves, bool pending)
+static Reg first_place(Kernel *k)
 {
 	Emit *e = k->e;
-	uint32_t blocks = k->s->teams * k->s->team_blocks, warps = k->workers / 32;
 	Reg warp = op2(e, REG_R, "shr.u32", k->tid, imm(5)), lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
-	Reg first = mad(e, mad(e, warp, blocks, k->block), 32, lane);
 
-	Loop l = loop_begin(e, first, imm((uint32_t)p->size), warps * blocks * 32);
-	Reg row = divide(e, l.i, p->row), col = modulo(e, l.i, p->row, row), g = reg(e, REG_F);
-	Reg from = place(e, place_at(e, pending ? POINTER(k, pending) : POINTER(k, sum), p->at * 4), l.i, 4);
+	return mad(e, mad(e, warp, k->s->teams * k->s->team_blocks, k->block), 32, lane);
+}
+
+static uint32_t places_at_once(const Kernel *k) { return k->s->teams * k->s->team_blocks * k->workers; }
+
+static void update_place(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg i, Reg leaves, bool pending,
+                         const Place *v)
+{
+	Emit *e = k->e;
+	Reg row = divide(e, i, p->row), col = modulo(e, i, p->row, row), g = reg(e, REG_F);
+	Reg from = place(e, place_at(e, pending ? POINTER(k, pending) : POINTER(k, sum), p->at * 4), i, 4);
+
 	if (pending)
 		g = load(e, REG_F, "ld.global.f32", from, 0);
 	else
 		ins(e, "mov.f32 $, $", g, place_sum(k, from, leaves));
-	rule_apply(k, n, p, row, col, l.i, g);
-	loop_end(e, &l);
+	place_apply(k, n, p, row, col, i, g, v);
+}
+
+static void update_panel(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg leaves, bool pending)
+{
+	Loop l = loop_begin(k->e, first_place(k), imm((uint32_t)p->size), places_at_once(k));
+
+	update_place(k, n, p, l.i, leaves, pending, NULL);
+	loop_end(k->e, &l);
+}
+
+/* What is loaded while the sums of other blocks are still to come: a place of each matrix, where threads are enough. */
+struct Prepared {
+	RuleNumbers numbers;
+	Reg i;
+	struct {
+		Place v;
+		Reg is_mine;
+		bool is; /* else the panel is not prepared */
+	} panel[PREPARED_PANELS];
+};
+
+void update_prepare(Kernel *k)
+{
+	Emit *e = k->e;
+	struct Prepared *o = NEW(&k->s->cx->scratch, 1, struct Prepared);
+
+	k->prepared = o;
+	rule_numbers(k, &o->numbers);
+	o->i = first_place(k);
+	for (uint32_t i = 0; i < min_u32(k->s->job->panels, PREPARED_PANELS); i++) {
+		const DevicePanel *p = &k->s->panel[i];
+		o->panel[i].is = !p->kind && p->size <= places_at_once(k);
+		if (!o->panel[i].is)
+			continue;
+		o->panel[i].is_mine =
+			op2(e, REG_P, "and.pred", less(e, o->i, imm((uint32_t)p->size)), less(e, k->tid, imm(k->workers)));
+		place_load(k, p, o->i, &o->panel[i].is_mine, &o->panel[i].v);
+	}
 }
 
 void update_joined(Kernel *k, Reg leaves, bool pending)
 {
+	const struct Prepared *o = k->prepared;
 	RuleNumbers n;
 
 	remark(k->e, "sums of leaves, and the rule");
-	rule_numbers(k, &n);
-	for (uint32_t i = 0; i < k->s->job->panels; i++)
-		update_panel(k, &n, &k->s->panel[i], leaves, pending);
+	if (o)
+		n = o->numbers;
+	else
+		rule_numbers(k, &n);
+	for (uint32_t i = 0; i < k->s->job->panels; i++) {
+		const DevicePanel *p = &k->s->panel[i];
+		if (!o || i >= PREPARED_PANELS || !o->panel[i].is) {
+			update_panel(k, &n, p, leaves, pending);
+			continue;
+		}
+		uint32_t end = if_begin(k->e, o->panel[i].is_mine);
+		update_place(k, &n, p, o->i, leaves, pending, &o->panel[i].v);
+		if_end(k->e, end);
+	}
+	k->prepared = NULL;
 }

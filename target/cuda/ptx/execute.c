@@ -447,6 +447,16 @@ static void execute_barrier(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	barrier_reached(g, w, i, number, count, pred, mask);
 }
 
+static void execute_cluster(Grid *g, Warp *w, const Insn *i, uint32_t mask)
+{
+	if (mask != w->live)
+		grid_fail(g, w, one_lane(w->live & ~mask), "only lanes 0x%08x of the warp reach this barrier", mask);
+	if (i->sub == B_ARRIVE)
+		cluster_arrive(g, w);
+	else
+		cluster_wait(g, w);
+}
+
 static void execute_clock(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
 	uint64_t t64[LANES];
@@ -537,6 +547,7 @@ static void execute_one(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	case OP_WAIT: access_wait(g, w, i->offset, mask); break;
 	case OP_NOTHING: break;
 	case OP_BARRIER: execute_barrier(g, w, i, mask); break;
+	case OP_CLUSTER: execute_cluster(g, w, i, mask); break;
 	case OP_WARP_SYNC:
 		members(g, w, i->a[0], mask);
 		races_warp_sync(w);

@@ -80,11 +80,11 @@ static void barrier_open(Grid *g, Block *block, Barrier *b)
 			const Insn *i = &g->k->code[w->pc - 1];
 			if (i->sub >= B_POPC)
 				give_result(b, w, i);
-			races_leave(g, w, b);
+			races_leave(g, w, b->clock);
 			warp_ready(g, w);
 		}
 	b->arrived = b->waiting = b->popc = 0;
-	races_barrier_reset(g, b);
+	races_barrier_reset(g, b->clock);
 	g->idle = 0;
 }
 
@@ -96,10 +96,67 @@ static void barrier_check(Grid *g, Block *block, Barrier *b)
 		barrier_open(g, block, b);
 }
 
+/* ---- clusters ---- */
+
+/* The phase ends when all warps of the blocks have arrived. */
+static void cluster_check(Grid *g, uint32_t number)
+{
+	Cluster *c = &g->clusters[number];
+	uint32_t live = 0, first = number * g->cluster, ended = c->phase;
+
+	for (uint32_t i = first; i < first + g->cluster; i++)
+		live += g->block[i].live;
+	if (!c->arrived || c->arrived < live)
+		return;
+	c->phase++;
+	c->arrived = 0;
+	races_barrier_reset(g, c->clock[c->phase % 2]); /* all have waited for the phase before */
+	for (uint32_t i = first * g->block_warps; i < (first + g->cluster) * g->block_warps; i++) {
+		Warp *w = &g->warp[i];
+		if (w->state == WARP_WAITS && w->waits_at == BARRIERS && w->phase == ended) {
+			races_leave(g, w, c->clock[ended % 2]);
+			w->phase = 0;
+			warp_ready(g, w);
+		}
+	}
+	g->idle = 0;
+}
+
+void cluster_arrive(Grid *g, Warp *w)
+{
+	uint32_t number = w->block->number / g->cluster;
+	Cluster *c = &g->clusters[number];
+
+	if (w->phase)
+		grid_fail(g, w, NO_LANE, "the warp arrives at the barrier of its cluster again without having waited");
+	w->phase = c->phase;
+	c->arrived++;
+	races_arrive(g, w, &c->clock[c->phase % 2]);
+	cluster_check(g, number);
+}
+
+void cluster_wait(Grid *g, Warp *w)
+{
+	const Cluster *c = &g->clusters[w->block->number / g->cluster];
+
+	if (!w->phase)
+		grid_fail(g, w, NO_LANE, "the warp waits at the barrier of its cluster without having arrived");
+	if (c->phase != w->phase) {
+		races_leave(g, w, c->clock[w->phase % 2]);
+		w->phase = 0;
+		return;
+	}
+	w->state = WARP_WAITS;
+	w->waits_at = BARRIERS;
+	warp_unready(g, w);
+}
+
+/* A warp has ended. */
 void barrier_recheck(Grid *g, Block *block)
 {
 	for (uint32_t i = 0; i < BARRIERS; i++)
 		barrier_check(g, block, &block->barrier[i]);
+	cluster_check(g, block->number / g->cluster);
 }
 
 void barrier_reached(Grid *g, Warp *w, const Insn *i, uint32_t number, uint32_t count, uint32_t pred, uint32_t mask)
@@ -117,7 +174,7 @@ void barrier_reached(Grid *g, Warp *w, const Insn *i, uint32_t number, uint32_t 
 	b->popc += (uint32_t)__builtin_popcount(pred & mask);
 	b->any |= (pred & mask) != 0;
 	b->all &= (pred & mask) == mask;
-	races_arrive(g, w, b);
+	races_arrive(g, w, &b->clock);
 	if (i->sub != B_ARRIVE) {
 		b->waiting |= 1u << w->number;
 		w->state = WARP_WAITS;
@@ -182,8 +239,8 @@ static void check_launch(const Emulator *e, const Kernel *k, const Launch *l)
 	if (k->shared + (uint64_t)l->shared > 227 * 1024)
 		fail(e->cx, MP_FAILED, NULL, "kernel %s: %llu bytes of shared memory", k->name,
 		     (unsigned long long)k->shared + l->shared);
-	if (l->cluster > 1)
-		fail(e->cx, MP_FAILED, NULL, "kernel %s: clusters are not emulated", k->name);
+	if (l->cluster > 16 || (l->cluster > 1 && l->blocks % l->cluster))
+		fail(e->cx, MP_FAILED, NULL, "kernel %s: %u blocks in clusters of %u", k->name, l->blocks, l->cluster);
 }
 
 static void grid_start(Grid *g, const Launch *l)
@@ -197,6 +254,9 @@ static void grid_start(Grid *g, const Launch *l)
 		memcpy(g->param + k->param[i].at, l->param[i], k->param[i].bytes);
 	g->warp = NEW(&g->arena, g->warps, Warp);
 	g->block = NEW(&g->arena, g->blocks, Block);
+	g->clusters = NEW(&g->arena, g->blocks / g->cluster, Cluster);
+	for (uint32_t i = 0; i < g->blocks / g->cluster; i++)
+		g->clusters[i].phase = 1;
 	g->ready = NEW(&g->arena, g->warps, uint32_t);
 	for (uint32_t i = 0; i < g->blocks; i++) {
 		Block *b = &g->block[i];
@@ -220,8 +280,11 @@ _Noreturn static void deadlock(Grid *g)
 		const Warp *w = &g->warp[i];
 		if (w->state != WARP_WAITS)
 			continue;
-		const Barrier *b = &w->block->barrier[w->waits_at];
 		g->now = &g->k->code[w->pc - 1];
+		if (w->waits_at == BARRIERS)
+			grid_fail(g, w, NO_LANE, "the barrier of the cluster waits for ever: %u warps are there",
+			          g->clusters[w->block->number / g->cluster].arrived);
+		const Barrier *b = &w->block->barrier[w->waits_at];
 		grid_fail(g, w, NO_LANE, "barrier %u waits for ever: %u threads of %u are there", w->waits_at, b->arrived,
 		          b->expected ? b->expected : w->block->live * LANES);
 	}
@@ -263,6 +326,7 @@ void emulator_launch(Emulator *e, const Kernel *k, const Launch *l)
 	*g = (Grid){ .e = e, .cx = e->cx, .k = k, .arena = { .cx = e->cx } };
 	g->blocks = l->blocks;
 	g->threads = l->threads;
+	g->cluster = max_u32(l->cluster, 1);
 	g->block_warps = (uint32_t)ceil_div(l->threads, LANES);
 	g->warps = g->blocks * g->block_warps;
 	g->random = e->opt.seed * 0x2545f4914f6cdd1du + e->launches++;

@@ -447,6 +447,16 @@ static void parse_barrier(Parser *p, Insn *i, Parts *s)
 {
 	part_take(s, "cta");
 	i->op = OP_BARRIER;
+	if (part_take(s, "cluster")) {
+		i->op = OP_CLUSTER;
+		i->sub = part_take(s, "arrive") ? B_ARRIVE : B_SYNC;
+		if (i->sub == B_SYNC && !part_take(s, "wait"))
+			unknown(p, s);
+		if (!part_take(s, i->sub == B_ARRIVE ? "release" : "acquire") || !part_take(s, "aligned"))
+			unknown(p, s);
+		parts_end(p, s);
+		return;
+	}
 	if (part_take(s, "warp")) {
 		if (!part_take(s, "sync"))
 			unknown(p, s);

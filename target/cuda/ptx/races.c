@@ -197,28 +197,28 @@ void races_fence(Grid *g, Warp *w)
 	w->clock[w->of_grid]++;
 }
 
-void races_arrive(Grid *g, Warp *w, Barrier *b)
+void races_arrive(Grid *g, Warp *w, uint32_t **clock)
 {
 	if (!g->races)
 		return;
-	if (!b->clock)
-		b->clock = clock_new(g);
-	clock_join(g, b->clock, w->clock);
+	if (!*clock)
+		*clock = clock_new(g);
+	clock_join(g, *clock, w->clock);
 	w->clock[w->of_grid]++;
 }
 
-void races_leave(Grid *g, Warp *w, const Barrier *b)
+void races_leave(Grid *g, Warp *w, const uint32_t *clock)
 {
 	if (!g->races)
 		return;
-	clock_join(g, w->clock, b->clock);
+	clock_join(g, w->clock, clock);
 	w->syncs++;
 }
 
-void races_barrier_reset(Grid *g, Barrier *b)
+void races_barrier_reset(Grid *g, uint32_t *clock)
 {
-	if (g->races && b->clock)
-		memset(b->clock, 0, g->warps * sizeof *b->clock);
+	if (g->races && clock)
+		memset(clock, 0, g->warps * sizeof *clock);
 }
 
 void races_warp_sync(Warp *w) { w->syncs++; }

@@ -56,6 +56,7 @@ typedef enum Op {
 	OP_WAIT,    /* offset: groups that may be left; -1: none, committed or not */
 	OP_NOTHING, /* prefetch */
 	OP_BARRIER, /* sub: a BarrierKind */
+	OP_CLUSTER, /* likewise */
 	OP_WARP_SYNC,
 	OP_FENCE,
 	OP_SHUFFLE, /* sub: a ShuffleKind */
@@ -74,7 +75,7 @@ typedef enum FloatOp { F_ADD, F_SUB, F_MUL, F_DIV, F_FMA, F_SQRT, F_MIN, F_MAX, 
 typedef enum Compare { C_EQ, C_NE, C_LT, C_LE, C_GT, C_GE, C_NUM, C_NAN, C_UNORDERED } Compare; /* EQU: C_EQ + it */
 typedef enum PredOp { P_MOV, P_NOT, P_AND, P_OR, P_XOR } PredOp;
 typedef enum AtomicOp { A_ADD, A_AND, A_OR, A_XOR, A_MIN, A_MAX, A_EXCH, A_CAS, A_INC, A_DEC } AtomicOp;
-typedef enum BarrierKind { B_SYNC, B_ARRIVE, B_POPC, B_AND, B_OR } BarrierKind;
+typedef enum BarrierKind { B_SYNC, B_ARRIVE, B_POPC, B_AND, B_OR } BarrierKind; /* of a cluster: B_SYNC waits */
 typedef enum ShuffleKind { S_IDX, S_UP, S_DOWN, S_BFLY } ShuffleKind;
 typedef enum VoteKind { V_BALLOT, V_ANY, V_ALL, V_UNI } VoteKind;
 typedef enum Space { IN_PARAM, IN_SHARED, IN_GLOBAL, IN_LOCAL, IN_CONST } Space;
@@ -277,7 +278,8 @@ typedef struct Warp {
 	uint32_t group[LANES]; /* copies that each lane has committed */
 	Copy *copy;
 	uint64_t copies, copy_cap;
-	uint32_t waits_at;  /* barrier */
+	uint32_t waits_at;  /* barrier; BARRIERS: that of its cluster, */
+	uint32_t phase;     /* and in which phase of it the warp has arrived; 0: it has not */
 	uint32_t red_value; /* given to bar.red */
 	uint32_t *clock;    /* races: [warps of the grid] */
 	uint32_t *seen;     /* races: clocks read by relaxed loads, waiting for a fence; */
@@ -305,6 +307,12 @@ struct Block {
 };
 enum { WORD_DEFINED = 0xf, WORD_IN_FLIGHT = 0x10 }; /* WORD_DEFINED: a bit for each byte */
 
+/* Blocks with a barrier of their own, which all their threads arrive at before they wait. */
+typedef struct Cluster {
+	uint32_t phase, arrived; /* phase: from 1; arrived: warps, in this phase */
+	uint32_t *clock[2];      /* of odd and even phases */
+} Cluster;
+
 typedef struct Allocation {
 	uint8_t *at;
 	uint64_t bytes, taken;
@@ -321,6 +329,8 @@ typedef struct Grid {
 	uint32_t shared_bytes, dynamic;
 	uint8_t *param;
 	Block *block;
+	uint32_t cluster; /* blocks of a cluster; 1: none */
+	Cluster *clusters;
 	Warp *warp;                   /* [warps] */
 	uint32_t *ready, ready_count; /* warps that can run */
 	uint64_t random;
@@ -339,6 +349,8 @@ uint64_t grid_random(Grid *g);
 void warp_run(Grid *g, Warp *w); /* execute.c: until its budget is used, it waits or it has ended */
 void barrier_reached(Grid *g, Warp *w, const Insn *i, uint32_t number, uint32_t count, uint32_t pred, uint32_t mask);
 void barrier_recheck(Grid *g, Block *b); /* a warp has ended */
+void cluster_arrive(Grid *g, Warp *w);
+void cluster_wait(Grid *g, Warp *w);
 void warp_ready(Grid *g, Warp *w);
 void warp_unready(Grid *g, const Warp *w);
 
@@ -386,9 +398,9 @@ void races_touch(Grid *g, Warp *w, uint32_t lane, struct Shadow **shadow, uint64
 void races_release(Grid *g, Warp *w, uint64_t address, bool release, bool replaces);
 void races_acquire(Grid *g, Warp *w, uint64_t address, bool acquire);
 void races_fence(Grid *g, Warp *w);
-void races_arrive(Grid *g, Warp *w, Barrier *b);
-void races_leave(Grid *g, Warp *w, const Barrier *b);
+void races_arrive(Grid *g, Warp *w, uint32_t **clock); /* of a barrier; NULL: none yet */
+void races_leave(Grid *g, Warp *w, const uint32_t *clock);
 void races_warp_sync(Warp *w);
-void races_barrier_reset(Grid *g, Barrier *b);
+void races_barrier_reset(Grid *g, uint32_t *clock);
 
 #endif

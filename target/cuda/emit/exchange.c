@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* What blocks of a team exchange for the gradient: columns of the leaf's rows, through global memory.
+ *
+ * An operand of a gradient is a region, [part][row][quads of a part]: a part for each block that reads it, so that it is
+ * one piece of memory for its reader. Products store their results there themselves (direct), if nothing changes them
+ * afterwards; rows_exchange stores the rest. */
+#include "emit.h"
+
+/* ---- plan ---- */
+
+/* The buffer that a product or sum of index lists leaves its results in. */
+uint32_t result_buffer(const Kernel *k, const DeviceStep *s)
+{
+	const DeviceStep *late = late_errors(k, s);
+
+	return late ? late->c : s->kind == STEP_PRODUCT && s->after == AFTER_UNITS ? BUF_ACT : s->c;
+}
+
+static bool overlaps(uint32_t a, uint32_t a_count, uint32_t b, uint32_t b_count)
+{
+	return a < b + b_count && b < a + a_count;
+}
+
+static uint32_t last_writer(const Kernel *k, uint32_t buf, uint32_t col, uint32_t count)
+{
+	uint32_t last = NO_STEP;
+
+	for (uint32_t i = 0; i < k->s->list->gradient; i++) {
+		Access a[8];
+		uint32_t n = step_access(k, &k->s->step[i], a);
+		for (uint32_t x = 0; x < n; x++)
+			if (a[x].writes && a[x].buf == buf && overlaps(a[x].col, a[x].count, col, count))
+				last = i;
+	}
+	return last;
+}
+
+/* Does any other step use these columns? */
+static bool is_shared(const Kernel *k, uint32_t step, uint32_t buf, uint32_t col, uint32_t count)
+{
+	for (uint32_t i = 0; i < k->s->list->steps; i++) {
+		Access a[8];
+		uint32_t n = step_access(k, &k->s->step[i], a);
+		for (uint32_t x = 0; x < n && i != step; x++)
+			if (a[x].buf == buf && overlaps(a[x].col, a[x].count, col, count))
+				return true;
+	}
+	return false;
+}
+
+/* Quads that a product can store itself: full ones, and the last if the rest of it is padding. */
+static uint32_t own_quads(const Kernel *k, const DeviceStep *s)
+{
+	uint32_t end = (uint32_t)round_up(s->cols, 4), i = (uint32_t)(s - k->s->step);
+
+	return s->cols % 4 && is_shared(k, i, result_buffer(k, s), s->c_col + s->cols, end - s->cols) ? s->cols / 4
+	                                                                                              : end / 4;
+}
+
+static bool is_region(const Kernel *k, uint32_t buf, uint32_t col, uint32_t count)
+{
+	for (uint32_t i = 0; i < k->exchanges; i++) {
+		const Exchange *x = &k->exchanged[i];
+		if (x->buf == buf && overlaps(x->col, 4 * x->quads, col, count))
+			return true;
+	}
+	return false;
+}
+
+/* All or none of its quads. */
+bool is_direct(const Kernel *k, const DeviceStep *s)
+{
+	uint32_t buf = result_buffer(k, s), quads, i = (uint32_t)(s - k->s->step);
+
+	if ((s->kind != STEP_PRODUCT && s->kind != STEP_INDEX) || s->c_col % 4 || buf >= BUFS || k->s->test || k->local ||
+	    k->s->tiled || k->s->general)
+		return false;
+	quads = own_quads(k, s);
+	for (uint32_t q = 0; q < quads; q++)
+		if (last_writer(k, buf, s->c_col + 4 * q, 4) != i)
+			return false;
+	return quads && is_region(k, buf, s->c_col, 4 * quads);
+}
+
+bool stored_direct(const Kernel *k, uint32_t buf, uint32_t col)
+{
+	uint32_t last = last_writer(k, buf, col, 4);
+	const DeviceStep *s = &k->s->step[last];
+
+	return last != NO_STEP && is_direct(k, s) && result_buffer(k, s) == buf && col >= s->c_col &&
+	       col < s->c_col + 4 * own_quads(k, s);
+}
+
+bool only_exchanged(const Kernel *k, const DeviceStep *s)
+{
+	uint32_t buf;
+
+	if (!is_direct(k, s) || own_quads(k, s) * 4 < s->cols)
+		return false;
+	buf = result_buffer(k, s);
+	for (uint32_t i = 0; i < k->s->list->steps; i++) {
+		Access a[8];
+		uint32_t n = step_access(k, &k->s->step[i], a);
+		if (i >= k->s->list->gradient && !k->cut[i - k->s->list->gradient].inlined)
+			continue;
+		for (uint32_t x = 0; x < n; x++)
+			if (!a[x].writes && a[x].buf == buf && overlaps(a[x].col, a[x].count, s->c_col, s->cols))
+				return false;
+	}
+	return s->kind != STEP_PRODUCT || s->after != AFTER_UNITS || s->c == BUF_ACT || late_errors(k, s);
+}
+
+/* Rows of a region: some more, which are read in vain. */
+static uint64_t region_rows(const Kernel *k) { return round_up(k->s->leaf_rows, ROWS_TURN); }
+static uint64_t part_bytes(const Kernel *k, const Exchange *x) { return region_rows(k) * x->part * 16; }
+static uint64_t region_bytes(const Kernel *k, const Exchange *x)
+{
+	return ceil_div(x->quads, x->part) * part_bytes(k, x);
+}
+
+static bool region_add(Kernel *k, uint32_t buf, uint32_t col, uint32_t count, uint32_t part, uint32_t *number)
+{
+	Exchange x = { buf, col, (uint32_t)ceil_div(count, 4), part, exchange_bytes(k) };
+
+	for (uint32_t i = 0; i < k->exchanges; i++) {
+		const Exchange *o = &k->exchanged[i];
+		if (o->buf == buf && o->col == col && o->quads == x.quads && o->part == part) {
+			*number = i;
+			return true;
+		}
+	}
+	if (k->exchanges == MOST_EXCHANGES || col % 4)
+		return false;
+	*number = k->exchanges;
+	k->exchanged[k->exchanges++] = x;
+	return true;
+}
+
+bool plan_exchange(Kernel *k)
+{
+	const EmitSource *s = k->s;
+
+	for (uint32_t i = s->list->gradient; i < s->list->steps; i++) {
+		const DeviceStep *g = &s->step[i];
+		GradientCut *c = &k->cut[i - s->list->gradient];
+		bool dense = g->kind == STEP_GRADIENT;
+		if (c->inlined && g->a_col % 4 == 0 && g->c_col % 4 == 0)
+			continue;
+		if (dense && !region_add(k, g->a, g->a_col, g->depth, (uint32_t)ceil_div(c->rows, 4), &c->from_a))
+			return false;
+		if (!region_add(k, dense ? g->c : BUF_DELTA, g->c_col, g->cols, c->quads, &c->from_b))
+			return false;
+	}
+	return true;
+}
+
+uint64_t exchange_bytes(const Kernel *k)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < k->exchanges; i++)
+		bytes += region_bytes(k, &k->exchanged[i]);
+	return bytes;
+}
+
+/* Address of row `row` of a part. */
+Reg exchange_address(Kernel *k, uint32_t region, Reg part, Reg row)
+{
+	const Exchange *x = &k->exchanged[region];
+	Reg at = place(k->e, place_at(k->e, k->exchange, x->at), part, (uint32_t)part_bytes(k, x));
+
+	return place(k->e, at, row, x->part * 16);
+}
+
+/* ---- stores ---- */
+
+/* Address of quad `quad` of a region, in row `row`. */
+static Reg quad_address(Kernel *k, uint32_t region, Reg quad, Reg row)
+{
+	const Exchange *x = &k->exchanged[region];
+	Reg part = divide(k->e, quad, x->part);
+
+	return place(k->e, exchange_address(k, region, part, row), modulo(k->e, quad, x->part, part), 16);
+}
+
+void outward_begin(Kernel *k, const DeviceStep *s, Reg quad, Reg row, Outward *o)
+{
+	Emit *e = k->e;
+	uint32_t buf = result_buffer(k, s), own;
+
+	o->regions = 0;
+	if (!is_direct(k, s))
+		return;
+	own = own_quads(k, s);
+	for (uint32_t i = 0; i < k->exchanges; i++) {
+		const Exchange *x = &k->exchanged[i];
+		if (x->buf != buf || !overlaps(x->col, 4 * x->quads, s->c_col, 4 * own))
+			continue;
+		uint32_t n = o->regions++, before = x->col > s->c_col ? (x->col - s->c_col) / 4 : 0;
+		uint32_t after = x->col < s->c_col ? (s->c_col - x->col) / 4 : 0; /* quads of the region before the step's */
+		uint32_t quads = min_u32(own - before, x->quads - after);
+		Reg mine = add(e, quad, imm(after));
+		if (before)
+			mine = op2(e, REG_R, "sub.u32", mine, imm(before));
+		o->all[n] = !before && quads * 4 >= s->cols;
+		if (!o->all[n]) {
+			o->has[n] = less(e, op2(e, REG_R, "sub.u32", quad, imm(before)), imm(quads));
+			mine = op3(e, REG_R, "selp.u32", mine, imm(0), o->has[n]);
+		}
+		o->at[n] = quad_address(k, i, mine, add(e, k->row0, row));
+		o->pitch[n] = x->part * 16;
+	}
+}
+
+void outward_store(Kernel *k, const Outward *o, Reg row, uint32_t rows, const Reg v[4])
+{
+	Emit *e = k->e;
+	Reg is_row = less(e, add(e, row, imm(rows)), k->my_rows);
+
+	for (uint32_t n = 0; n < o->regions; n++)
+		ins(e, "@$ st.global.v4.f32 [$+#], {$, $, $, $}",
+		    o->all[n] ? is_row : op2(e, REG_P, "and.pred", is_row, o->has[n]), o->at[n], rows * o->pitch[n], v[0], v[1],
+		    v[2], v[3]);
+}
+
+/* Quads first .. first + count - 1 of a region. */
+static void quads_exchange(Kernel *k, uint32_t region, uint32_t first, uint32_t count)
+{
+	Emit *e = k->e;
+	const Exchange *x = &k->exchanged[region];
+	Loop l = loop_begin(e, k->tid, imm(k->block_rows * count), k->s->threads);
+	Reg row = divide(e, l.i, count), quad = modulo(e, l.i, count, row), v[4];
+	uint32_t end = if_begin(e, less(e, row, k->my_rows));
+
+	load_quad(e, "shared", v, mad(e, row, k->row, mad(e, quad, 16, k->memory)),
+	          k->at_rows + column_at(k, x->buf, x->col + 4 * first));
+	store_quad(e, "global", quad_address(k, region, add(e, quad, imm(first)), add(e, k->row0, row)), 0, v);
+	if_end(e, end);
+	loop_end(e, &l);
+}
+
+void rows_exchange(Kernel *k)
+{
+	for (uint32_t i = 0; i < k->exchanges; i++) {
+		const Exchange *x = &k->exchanged[i];
+		for (uint32_t q = 0; q < x->quads;) { /* runs that rows have side by side */
+			uint32_t run = 0;
+			while (q + run < x->quads && !stored_direct(k, x->buf, x->col + 4 * (q + run)) &&
+			       column_at(k, x->buf, x->col + 4 * (q + run)) == column_at(k, x->buf, x->col + 4 * q) + 16 * run)
+				run++;
+			if (run) {
+				remark(k->e, "exchange of %u quads", run);
+				quads_exchange(k, i, q, run);
+			}
+			q += max_u32(run, 1);
+		}
+	}
+}
