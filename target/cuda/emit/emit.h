@@ -433,7 +433,9 @@ bool has_halves(const Kernel *k, uint32_t buf, uint32_t col);
 /* Column col + column of a row, rounded. */
 void half_store(Kernel *k, Reg row, Reg column, uint32_t buf, uint32_t col, Reg value, Reg stores);
 void half_weights(Kernel *k);
-void half_leaf(Kernel *k, Reg update, Reg leaves, Reg staged, const struct Barriers *b);
+void half_leaf(Kernel *k, Reg update, Reg leaves, const struct Barriers *b);
+void half_prefetch(Kernel *k, Reg update, Reg staged);
+void half_update(Kernel *k, Reg update, Reg next, Reg staged, const struct Barriers *b);
 void half_direct(Kernel *k, Reg update, Reg staged, const struct Barriers *b);
 Reg half_join(Kernel *k, Reg from, uint32_t kind);
 void half_weight(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg w);

@@ -230,6 +230,21 @@ static const char *tiled_plan(Kernel *k)
 	}
 }
 
+static void once_plan(Kernel *k)
+{
+	const EmitSource *s = k->s;
+	bool once = !s->test && !k->half->direct, one = true;
+
+	for (uint32_t i = 0; i < s->kinds_of_leaves; i++) {
+		uint32_t rows = min_u32(s->slice[i], s->leaf_rows);
+		once &= s->leaves[i] <= s->teams && ceil_div(s->leaf_rows, s->slice[i]) <= s->team_blocks;
+		once &= rows <= k->block_rows;
+		one &= s->leaves[i] == 1;
+	}
+	k->half->once = once;
+	k->half->deferred = once && one && s->teams == 1;
+}
+
 const char *half_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
@@ -259,6 +274,7 @@ const char *half_plan(Kernel *k)
 		return "sums of changes";
 	if (!k->half->direct && !s->test && s->team_blocks == 1) /* chunks must not be longer than slices */
 		memory_plan(k, min_u32(k->block_rows, max_u32(s->slice[0], s->slice[1])));
+	once_plan(k);
 	return NULL;
 }
 
@@ -273,6 +289,8 @@ void half_begin(Kernel *k)
 	h->lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
 	h->row_of_lane = op2(e, REG_R, "shr.u32", h->lane, imm(2));
 	h->col_of_lane = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", k->tid, imm(3)), imm(1));
+	h->leaves = reg(e, REG_R);
+	h->first = reg(e, REG_R);
 	h->place[0] = lane_place(k, h->row, false);
 	h->place[1] = lane_place(k, h->row, true);
 	if (k->s->tiled)

@@ -28,10 +28,13 @@ typedef struct Half {
 	HalfTask task[MOST_GRADIENTS];
 	uint32_t rounds; /* of all gradients together: warps take one task in each */
 	bool direct;     /* one block has all rows of the one leaf: the gradient is the update */
+	bool once;       /* a block has one slice of an update at most: that of the next one comes while others arrive */
+	bool deferred;   /* there is one leaf: its tally is formed beside the update */
 	/* registers */
 	Reg warp, lane, row_of_lane, col_of_lane; /* of sums of a tile: row, and the first of two columns */
 	Reg place[2];                             /* lane_place for rows */
 	Reg first, slice;                         /* row that the slice begins with; its number */
+	Reg leaves;                               /* of the update whose rows are there */
 	Reg (*sum)[4];                            /* [tiles of a warp] gradients that are kept while rows come in chunks */
 } Half;
 

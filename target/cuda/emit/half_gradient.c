@@ -31,7 +31,7 @@ static uint32_t tasks_of(const Kernel *k, uint32_t high, uint32_t wide, HalfTask
 
 void half_gradient_plan(Kernel *k)
 {
-	uint32_t warps = k->s->threads / 32, best_high = 1, best_wide = 1;
+	uint32_t warps = k->workers / 32, best_high = 1, best_wide = 1;
 	double least = 0;
 
 	for (uint32_t high = 1; high <= 4; high *= 2)
@@ -68,7 +68,7 @@ static GradientTask gradient_begin(Kernel *k, uint32_t number, uint32_t round, b
 	const Half *h = k->half;
 	const DeviceStep *g = &s->step[s->list->gradient + number];
 	const HalfTask *t = &h->task[number];
-	Reg own = add(e, h->warp, imm(round * (s->threads / 32) - t->first)); /* a large number if it is before the first */
+	Reg own = add(e, h->warp, imm(round * (k->workers / 32) - t->first)); /* a large number if it is before the first */
 	GradientTask x = { .step = g, .task = t, .end = if_begin(e, less(e, own, imm(t->down * t->across))) };
 	Reg down = divide(e, own, t->across), across = modulo(e, own, t->across, down);
 
@@ -230,6 +230,7 @@ void half_changes(Kernel *k, Reg chunk)
 	Emit *e = k->e;
 	Half *h = k->half;
 
+	uint32_t other = if_begin(e, less(e, k->tid, imm(k->workers))); /* the last warp forms tallies */
 	for (uint32_t round = 0; round < h->rounds; round++)
 		for (uint32_t i = 0; i < gradients(k); i++) {
 			remark(e, "gradient %u, bf16", i);
@@ -247,10 +248,12 @@ void half_changes(Kernel *k, Reg chunk)
 				sums_move(k, &x, own, true);
 			if_end(e, x.end);
 		}
+	if_end(e, other);
 }
 
 void half_sums_end(Kernel *k)
 {
+	uint32_t other = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
 	for (uint32_t i = 0; i < gradients(k) && k->half->rounds == 1; i++) {
 		GradientTask x = gradient_begin(k, i, 0, false);
 		if (k->half->direct)
@@ -259,4 +262,5 @@ void half_sums_end(Kernel *k)
 			sums_move(k, &x, k->half->sum, true);
 		if_end(k->e, x.end);
 	}
+	if_end(k->e, other);
 }

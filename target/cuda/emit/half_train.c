@@ -32,19 +32,26 @@ static void chunk_rows(Kernel *k, Reg row0, Reg end)
 	ins(e, "min.u32 $, $, #", k->my_rows, left, k->block_rows);
 }
 
-/* Rows of the chunk forward and backward; leaf: of which rows are there already if it is the one that was staged. */
-static void chunk_emit(Kernel *k, Reg chunk, Reg leaf, Reg staged, bool once)
+/* What the chunk's rows need, under way. staged: NULL, or the leaf whose rows are there already. */
+static void chunk_stage(Kernel *k, Reg leaf, const Reg *staged)
 {
 	Emit *e = k->e;
-	uint32_t same_leaf = once ? unless_begin(e, op2(e, REG_P, "setp.eq.u64", leaf, staged)) : 0;
+	uint32_t same_leaf = staged ? unless_begin(e, op2(e, REG_P, "setp.eq.u64", leaf, *staged)) : 0;
 
-	if (once)
-		ins(e, "mov.u64 $, $", staged, leaf);
+	if (staged)
+		ins(e, "mov.u64 $, $", *staged, leaf);
 	half_inputs(k);
 	half_pads(k);
 	targets_stage(k);
-	if (once)
+	if (staged)
 		if_end(e, same_leaf);
+}
+
+/* Rows of the chunk forward and backward, and verdicts on them. */
+static void rows_emit(Kernel *k)
+{
+	Emit *e = k->e;
+
 	ins(e, "cp.async.wait_all");
 	barrier_block(e);
 	spent(k, SPENT_KINDS + 0);
@@ -54,10 +61,15 @@ static void chunk_emit(Kernel *k, Reg chunk, Reg leaf, Reg staged, bool once)
 		outputs_store(k);
 	verdicts_emit(k);
 	spent(k, SPENT_KINDS + 28);
+}
+
+static void chunk_emit(Kernel *k, Reg chunk)
+{
+	rows_emit(k);
 	if (!k->s->test)
 		half_changes(k, chunk);
 	spent(k, SPENT_GRADIENT);
-	barrier_block(e);
+	barrier_block(k->e);
 }
 
 /* Rows of a slice: those of the kind of update. */
@@ -80,15 +92,13 @@ static uint32_t most_slices(const EmitSource *s)
 }
 
 /* The slices of a leaf that the block has. */
-static void slices_emit(Kernel *k, Reg leaves, Reg leaf, Reg staged)
+static void slices_emit(Kernel *k, Reg leaves, Reg leaf)
 {
 	Emit *e = k->e;
 	const EmitSource *s = k->s;
 	Half *h = k->half;
 	uint32_t longest = max_u32(s->slice[0], s->kinds_of_leaves > 1 ? s->slice[1] : 0), all = most_slices(s);
 	uint32_t chunks = (uint32_t)ceil_div(min_u32(longest, s->leaf_rows), k->block_rows);
-	bool once = s->leaves[0] <= s->teams && (s->kinds_of_leaves == 1 || s->leaves[1] <= s->teams) &&
-	            all <= s->team_blocks && chunks == 1;
 	Reg rows = slice_rows(k, leaves);
 
 	Loop l = loop_begin(e, k->member, imm(all), s->team_blocks);
@@ -100,21 +110,23 @@ static void slices_emit(Kernel *k, Reg leaves, Reg leaf, Reg staged)
 	if (chunks > 1)
 		c = loop_count(e, chunks);
 	chunk_rows(k, mad(e, c.i, k->block_rows, h->first), end);
-	chunk_emit(k, c.i, leaf, staged, once);
+	chunk_stage(k, leaf, NULL);
+	chunk_emit(k, c.i);
 	if (chunks > 1)
 		loop_end(e, &c);
 	half_sums_end(k);
 	loop_end(e, &l);
 }
 
-static void tests_emit(Kernel *k, Reg leaf, Reg staged)
+static void tests_emit(Kernel *k, Reg leaf)
 {
 	Emit *e = k->e;
 	uint32_t rows = k->block_rows;
 	Loop l = loop_begin(e, mul(e, k->member, rows), k->rows, rows * k->s->team_blocks);
 
 	chunk_rows(k, l.i, k->rows);
-	chunk_emit(k, imm(0), leaf, staged, false);
+	chunk_stage(k, leaf, NULL);
+	chunk_emit(k, imm(0));
 	loop_end(e, &l);
 }
 
@@ -136,15 +148,90 @@ static void tallies_emit(Kernel *k, Reg update, const Barriers *b, bool direct)
 	if_end(e, worker);
 }
 
-void half_leaf(Kernel *k, Reg update, Reg leaves, Reg staged, const Barriers *b)
+void half_leaf(Kernel *k, Reg update, Reg leaves, const Barriers *b)
 {
 	Reg leaf = leaf_find(k, update);
 
 	if (k->s->test)
-		tests_emit(k, leaf, staged);
+		tests_emit(k, leaf);
 	else
-		slices_emit(k, leaves, leaf, staged);
+		slices_emit(k, leaves, leaf);
 	tallies_emit(k, update, b, false);
+}
+
+/* ---- one slice at most ---- */
+
+/* The block's slice of an update, under way: inputs and targets, if they are not there already. A team that has no leaf
+ * in it has a slice without rows. */
+void half_prefetch(Kernel *k, Reg update, Reg staged)
+{
+	Emit *e = k->e;
+	const EmitSource *s = k->s;
+	Half *h = k->half;
+	bool some = s->kinds_of_leaves > 1; /* teams may have none */
+
+	if (some)
+		ins(e, "ld.global.nc.u32 $, [$+#]", h->leaves, update, (uint32_t)offsetof(DeviceUpdate, leaves));
+	else
+		ins(e, "mov.u32 $, #", h->leaves, s->leaves[0]);
+	ins(e, "mov.u32 $, $", k->leaf_number, k->team);
+	Reg rows = slice_rows(k, h->leaves), leaf = reg(e, REG_D);
+	h->slice = k->member;
+	ins(e, "mov.u32 $, 0", k->rows);
+	ins(e, "mov.u32 $, 0", k->my_rows);
+	ins(e, "mov.u32 $, $", h->first,
+	    rows.type == REG_INT ? mul(e, k->member, rows.n) : op2(e, REG_R, "mul.lo.u32", k->member, rows));
+	uint32_t none = some ? if_begin(e, less(e, k->team, h->leaves)) : 0;
+	ins(e, "mov.u64 $, $", leaf, leaf_find(k, update));
+	chunk_rows(k, h->first, op2(e, REG_R, "min.u32", add(e, h->first, rows), k->rows));
+	chunk_stage(k, leaf, &staged);
+	if (some)
+		if_end(e, none);
+}
+
+/* Rows and cases of this leaf stay known until its tally is formed; those of the next replace them before. */
+void half_update(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
+{
+	Emit *e = k->e;
+	const EmitSource *s = k->s;
+	Half *h = k->half;
+	Kernel now = *k;
+	uint32_t last = s->teams * s->team_blocks - 1;
+
+	half_sums_begin(k);
+	rows_emit(k);
+	if (!h->deferred)
+		tallies_emit(k, update, b, false);
+	half_changes(k, imm(0));
+	half_sums_end(k);
+	spent(k, SPENT_GRADIENT);
+	barrier_arrive(k, &b->grid);
+	now.rows = op1(e, REG_R, "mov.u32", k->rows);
+	now.cases = op1(e, REG_D, "mov.u64", k->cases);
+	Reg leaves = op1(e, REG_R, "mov.u32", h->leaves);
+	half_prefetch(k, next, staged);
+	spent(k, SPENT_KINDS + 27);
+	barrier_wait(k, &b->grid);
+	spent(k, SPENT_GRID);
+	uint32_t tally = label(e), end = label(e);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), tally);
+	if (!needs_pending(s))
+		update_joined(k, leaves, false);
+	ins(e, "bra L#", end);
+	label_here(e, tally);
+	uint32_t other = if_begin(e, same(e, k->block, imm(last)));
+	if (h->deferred) {
+		tally_leaf(&now, imm(1));
+		ins(e, "bar.warp.sync 0xffffffff");
+	}
+	tally_update(k, update);
+	if_end(e, other);
+	label_here(e, end);
+	if (needs_pending(s))
+		leaves_finish(k, leaves, &b->grid);
+	spent(k, SPENT_UPDATE);
+	barrier_all(k, &b->grid);
+	spent(k, SPENT_GRID_AFTER);
 }
 
 /* One leaf, all of it in this block. */
@@ -161,16 +248,18 @@ void half_direct(Kernel *k, Reg update, Reg staged, const Barriers *b)
 	half_sums_begin(k);
 	if (chunks == 1) {
 		chunk_rows(k, imm(0), k->rows);
-		chunk_emit(k, imm(0), leaf, staged, true);
+		chunk_stage(k, leaf, &staged);
+		chunk_emit(k, imm(0));
 	} else {
 		Loop l = loop_begin(e, imm(0), k->rows, k->block_rows);
 		chunk_rows(k, l.i, k->rows);
-		chunk_emit(k, imm(0), leaf, staged, false);
+		chunk_stage(k, leaf, NULL);
+		chunk_emit(k, imm(0));
 		loop_end(e, &l);
 	}
+	tallies_emit(k, update, b, true);
 	half_sums_end(k);
 	spent(k, SPENT_UPDATE);
-	tallies_emit(k, update, b, true);
 	k->numbers = NULL;
 	barrier_block(e);
 	spent(k, SPENT_GRID_AFTER);

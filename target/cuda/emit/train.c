@@ -530,7 +530,7 @@ static void update_leaves(Kernel *k, Reg update, Reg staged, const Barriers *b)
 
 	ins(e, "mov.u32 $, $", k->leaf_number, l.i);
 	if (k->half)
-		half_leaf(k, update, leaves, staged, b);
+		half_leaf(k, update, leaves, b);
 	else
 		leaf_emit(k, update, staged, b, false);
 	barrier_block(e);
@@ -745,6 +745,8 @@ static void updates_emit(Kernel *k)
 	}
 	if (direct && !s->tiled && !s->general && !k->half)
 		leaf_begin(k, POINTER(k, update), staged);
+	if (k->half && k->half->once)
+		half_prefetch(k, POINTER(k, update), staged);
 	label_here(e, top);
 	Reg update =
 		op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", in_cycle, imm(sizeof(DeviceUpdate))), POINTER(k, update));
@@ -769,6 +771,8 @@ static void updates_emit(Kernel *k)
 		update_tiled(k, update, &b);
 	else if (k->half && k->half->direct)
 		half_direct(k, update, staged, &b);
+	else if (k->half && k->half->once)
+		half_update(k, update, next_update(k, in_cycle, cycle), staged, &b);
 	else if (k->half)
 		update_leaves(k, update, staged, &b);
 	else if (direct)
