@@ -266,10 +266,12 @@ const char *half_plan(Kernel *k)
 		memory_plan(k, rows = rows > 64 ? 64 : LEAST_ROWS);
 	if (k->bytes > s->shared)
 		return "shared memory";
+	bool alone = !s->test && s->team_blocks == 1 && (s->teams == 1 || s->solo) && s->kinds_of_leaves == 1 &&
+	             s->leaves[0] == 1 && !needs_pending(s);
+	k->half->warps = (alone ? s->threads : k->workers) / 32; /* else the last warp forms tallies beside them */
 	if (!s->test)
 		half_gradient_plan(k);
-	k->half->direct = !s->test && s->team_blocks == 1 && (s->teams == 1 || s->solo) && s->kinds_of_leaves == 1 &&
-	                  s->leaves[0] == 1 && !needs_pending(s) && k->half->rounds == 1;
+	k->half->direct = alone && k->half->rounds == 1;
 	if (s->solo && !k->half->direct)
 		return "sums of changes";
 	if (!k->half->direct && !s->test && s->team_blocks == 1) /* chunks must not be longer than slices */

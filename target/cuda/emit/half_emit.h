@@ -26,7 +26,9 @@ typedef struct Half {
 	HalfRegion region[WEIGHT_REGIONS];
 	uint32_t regions;
 	HalfTask task[MOST_GRADIENTS];
-	uint32_t rounds; /* of all gradients together: warps take one task in each */
+	uint32_t warps;  /* that compute gradients, */
+	uint32_t tasks;  /* of all of them together, */
+	uint32_t rounds; /* in which each warp takes one task at most */
 	bool direct;     /* one block has all rows of the one leaf: the gradient is the update */
 	bool once;       /* a block has one slice of an update at most: that of the next one comes while others arrive */
 	bool deferred;   /* there is one leaf: its tally is formed beside the update */

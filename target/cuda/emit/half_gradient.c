@@ -31,7 +31,7 @@ static uint32_t tasks_of(const Kernel *k, uint32_t high, uint32_t wide, HalfTask
 
 void half_gradient_plan(Kernel *k)
 {
-	uint32_t warps = k->workers / 32, best_high = 1, best_wide = 1;
+	uint32_t warps = k->half->warps, best_high = 1, best_wide = 1;
 	double least = 0;
 
 	for (uint32_t high = 1; high <= 4; high *= 2)
@@ -47,7 +47,8 @@ void half_gradient_plan(Kernel *k)
 				best_wide = wide;
 			}
 		}
-	k->half->rounds = (uint32_t)max_u64(1, ceil_div(tasks_of(k, best_high, best_wide, k->half->task), warps));
+	k->half->tasks = tasks_of(k, best_high, best_wide, k->half->task);
+	k->half->rounds = (uint32_t)max_u64(1, ceil_div(k->half->tasks, warps));
 }
 
 /* ---- a warp's tiles ---- */
@@ -68,7 +69,7 @@ static GradientTask gradient_begin(Kernel *k, uint32_t number, uint32_t round, b
 	const Half *h = k->half;
 	const DeviceStep *g = &s->step[s->list->gradient + number];
 	const HalfTask *t = &h->task[number];
-	Reg own = add(e, h->warp, imm(round * (k->workers / 32) - t->first)); /* a large number if it is before the first */
+	Reg own = add(e, h->warp, imm(round * h->warps - t->first)); /* a large number if it is before the first */
 	GradientTask x = { .step = g, .task = t, .end = if_begin(e, less(e, own, imm(t->down * t->across))) };
 	Reg down = divide(e, own, t->across), across = modulo(e, own, t->across, down);
 
@@ -230,7 +231,7 @@ void half_changes(Kernel *k, Reg chunk)
 	Emit *e = k->e;
 	Half *h = k->half;
 
-	uint32_t other = if_begin(e, less(e, k->tid, imm(k->workers))); /* the last warp forms tallies */
+	uint32_t other = if_begin(e, less(e, h->warp, imm(h->warps)));
 	for (uint32_t round = 0; round < h->rounds; round++)
 		for (uint32_t i = 0; i < gradients(k); i++) {
 			remark(e, "gradient %u, bf16", i);
@@ -253,7 +254,7 @@ void half_changes(Kernel *k, Reg chunk)
 
 void half_sums_end(Kernel *k)
 {
-	uint32_t other = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
+	uint32_t other = if_begin(k->e, less(k->e, k->half->warp, imm(k->half->warps)));
 	for (uint32_t i = 0; i < gradients(k) && k->half->rounds == 1; i++) {
 		GradientTask x = gradient_begin(k, i, 0, false);
 		if (k->half->direct)

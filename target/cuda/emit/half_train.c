@@ -47,7 +47,7 @@ static void chunk_stage(Kernel *k, Reg leaf, const Reg *staged)
 		if_end(e, same_leaf);
 }
 
-/* Rows of the chunk forward and backward, and verdicts on them. */
+/* Rows of the chunk forward and backward. */
 static void rows_emit(Kernel *k)
 {
 	Emit *e = k->e;
@@ -59,13 +59,13 @@ static void rows_emit(Kernel *k)
 	spent(k, SPENT_ROWS);
 	if (k->s->test)
 		outputs_store(k);
-	verdicts_emit(k);
-	spent(k, SPENT_KINDS + 28);
 }
 
 static void chunk_emit(Kernel *k, Reg chunk)
 {
 	rows_emit(k);
+	verdicts_emit(k);
+	spent(k, SPENT_KINDS + 28);
 	if (!k->s->test)
 		half_changes(k, chunk);
 	spent(k, SPENT_GRADIENT);
@@ -189,6 +189,29 @@ void half_prefetch(Kernel *k, Reg update, Reg staged)
 		if_end(e, none);
 }
 
+/* Gradients by some warps, verdicts by the others, if these are enough. */
+static void changes_emit(Kernel *k)
+{
+	enum { LEAST_WARPS = 4 };
+	Emit *e = k->e;
+	const Half *h = k->half;
+	uint32_t warps = k->s->threads / 32;
+
+	if (h->rounds > 1 || h->tasks + LEAST_WARPS > warps || !has_step(k, STEP_SCORES)) {
+		verdicts_emit(k);
+		spent(k, SPENT_KINDS + 28);
+		half_changes(k, imm(0));
+		return;
+	}
+	uint32_t others = label(e), end = label(e);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(32 * h->tasks)), others);
+	half_changes(k, imm(0));
+	ins(e, "bra L#", end);
+	label_here(e, others);
+	scores_emit(k, has_step(k, STEP_CODES), 32 * h->tasks, k->s->threads - 32 * h->tasks);
+	label_here(e, end);
+}
+
 /* Rows and cases of this leaf stay known until its tally is formed; those of the next replace them before. */
 void half_update(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
 {
@@ -200,11 +223,12 @@ void half_update(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
 
 	half_sums_begin(k);
 	rows_emit(k);
+	changes_emit(k);
+	spent(k, SPENT_GRADIENT);
 	if (!h->deferred)
 		tallies_emit(k, update, b, false);
-	half_changes(k, imm(0));
 	half_sums_end(k);
-	spent(k, SPENT_GRADIENT);
+	spent(k, SPENT_TEAM_AFTER);
 	barrier_arrive(k, &b->grid);
 	now.rows = op1(e, REG_R, "mov.u32", k->rows);
 	now.cases = op1(e, REG_D, "mov.u64", k->cases);
