@@ -228,8 +228,8 @@ class Data:
         balance = {text_of(i.class_names[k]): i.class_cases[k] for k in range(i.classes)}
         name = self._handle.text(i.name) or ""
         return DataInfo(name, text_of(i.storage), i.cases, i.sequences, i.inputs, i.targets, i.density, i.min, i.max,
-                        i.target_min, i.target_max, i.bytes, i.missing, bool(i.weighted), bool(i.named), text_of(i.scale),
-                        balance)
+                        i.target_min, i.target_max, i.bytes, i.missing, bool(i.weighted), bool(i.named),
+                        text_of(i.scale), balance)
 
     def __len__(self) -> int:
         return self.info.cases
