@@ -44,7 +44,7 @@ def options() -> _Dict[str, _Dict[str, _Any]]:
         if not at:
             return found
         o = at.contents
-        choices = []
+        choices: _List[str] = []
         while o.choices and o.choices[len(choices)]:
             choices.append(_text_of(o.choices[len(choices)]))
         found[_text_of(o.name)] = {

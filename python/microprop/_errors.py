@@ -105,7 +105,7 @@ class Handle:
         return (found.replace(*self.alias) if self.alias else found) or None
 
     def messages(self) -> List[Message]:
-        found = []
+        found: List[Message] = []
         while True:
             e = self._get_error(self.at, len(found))
             if not e:

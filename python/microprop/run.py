@@ -85,7 +85,7 @@ class Seed(NamedTuple):
 class Restarts(NamedTuple):
     """Many seeds of one network; the run is that of the best."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # instead of that of tuples
     solved: int
     failed: int
     epochs_median: int  # of those solved
@@ -138,9 +138,9 @@ class Predictor:
         self.inputs: np.ndarray = self._array(lib.mp_predictor_inputs(handle), run.network.inputs)
         self.outputs: np.ndarray = self._array(lib.mp_predictor_outputs(handle), run.network.outputs)
         short = run.network.connections < LONG_CALL
-        kind = ctypes.PYFUNCTYPE if short else ctypes.CFUNCTYPE
+        kind: Any = ctypes.PYFUNCTYPE if short else ctypes.CFUNCTYPE
         call, at = kind(None, ctypes.c_void_p)(("mp_predictor_run", lib)), handle.at
-        self.run: Callable[[], None] = lambda keep=handle: call(at)
+        self.run: Callable[[], None] = lambda keep=handle: call(at)  # type: ignore[misc]
 
     def _array(self, at: Any, count: int) -> np.ndarray:
         """A view of a buffer, which keeps the predictor."""
@@ -170,7 +170,8 @@ class _Training:
     """Callbacks of one call that trains: reports, ticks, and what was raised meanwhile."""
 
     def __init__(self, run: "Run", callback: Optional[Callable[[Report], Any]], progress: Any = None) -> None:
-        self.run, self.callback, self.raised, self.interrupted = run, callback, None, False
+        self.run, self.callback, self.interrupted = run, callback, False
+        self.raised: Optional[BaseException] = None
         self.report = ReportFn(self._on_report) if callback else ReportFn(0)
         self.restarts = RestartsFn(self._on_restarts)
         self.progress = progress
@@ -381,7 +382,7 @@ class Run:
     def curve(self) -> np.ndarray:
         """The learning curve of the last training: epoch, error, right, test_error, test_right; at most 512 points."""
         names = ("epoch", "error", "right", "test_error", "test_right")
-        rows = []
+        rows: List[Any] = []
         while True:
             p = lib.mp_run_get_point(self._handle, len(rows))
             if not p:

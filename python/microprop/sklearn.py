@@ -95,6 +95,10 @@ class _Loss:
 class _MLP(BaseEstimator):
     """What both estimators share. The network is made of the parameters when fit begins."""
 
+    _run: Run
+    t_: int
+    loss_curve_: List[float]
+
     def __init__(self, hidden_layer_sizes: Union[int, Sequence[int]] = (100,), activation: str = "relu", *,
                  solver: str = "adam", alpha: float = 0.0001, batch_size: Union[int, str] = "auto",
                  learning_rate: str = "constant", learning_rate_init: float = 0.003, max_iter: int = 100,
@@ -159,8 +163,9 @@ class _MLP(BaseEstimator):
         number("beta_2", 0, 1)
         number("epsilon", 0)
         number("n_iter_no_change", 1)
-        if self.batch_size != "auto" and not (isinstance(self.batch_size, Integral) and self.batch_size > 0):
-            raise ValueError(f"batch_size must be 'auto' or a number from 1 on, got {self.batch_size!r}.")
+        size: Any = self.batch_size
+        if size != "auto" and (not isinstance(size, Integral) or int(size) < 1):
+            raise ValueError(f"batch_size must be 'auto' or a number from 1 on, got {size!r}.")
 
     def _batch(self) -> int:
         return AUTO_BATCH if self.batch_size == "auto" else int(self.batch_size)
