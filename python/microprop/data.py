@@ -120,6 +120,8 @@ class Data:
     class for each case, which becomes one-of-n targets. The arrays must not change while the data is in use.
     """
 
+    _shape: Optional[Tuple[int, int, int]] = None
+
     def __init__(self, x: Any, y: Any = None, *, labels: Any = None, classes: Optional[Sequence[Any]] = None,
                  mask: Any = None, weight: Any = None, sequences: Any = None, ticks: Any = None,
                  names: Optional[Sequence[str]] = None, input_names: Optional[Sequence[str]] = None,
@@ -203,6 +205,7 @@ class Data:
             c.name = name.encode()
         self._handle = Handle("data", (keep, c))
         self._handle.check(lib.mp_data_view(self._handle.out(), ctypes.byref(c), None))
+        self._shape = (c.cases, c.inputs, c.targets)
 
     @classmethod
     def _of(cls, handle: Handle) -> "Data":
@@ -231,16 +234,24 @@ class Data:
                         i.target_min, i.target_max, i.bytes, i.missing, bool(i.weighted), bool(i.named),
                         text_of(i.scale), balance)
 
+    @property
+    def shape(self) -> Tuple[int, int, int]:
+        """Cases, inputs, targets. All of info would mean a pass over the cases."""
+        if self._shape is None:
+            info = self.info
+            self._shape = (info.cases, info.inputs, info.targets)
+        return self._shape
+
     def __len__(self) -> int:
-        return self.info.cases
+        return self.shape[0]
 
     @property
     def inputs(self) -> int:
-        return self.info.inputs
+        return self.shape[1]
 
     @property
     def targets(self) -> int:
-        return self.info.targets
+        return self.shape[2]
 
     @property
     def classes(self) -> Optional[List[str]]:
@@ -256,11 +267,11 @@ class Data:
 
     def case(self, i: int) -> Tuple[np.ndarray, np.ndarray]:
         """Inputs and targets of one case."""
-        info = self.info
-        if not -info.cases <= i < info.cases:
+        cases, inputs, targets = self.shape
+        if not -cases <= i < cases:
             raise IndexError(f"there is no case {i}")
-        x, y = np.empty(info.inputs, np.float32), np.empty(info.targets, np.float32)
-        lib.mp_data_get_case(self._handle, i % info.cases, x.ctypes.data, y.ctypes.data)
+        x, y = np.empty(inputs, np.float32), np.empty(targets, np.float32)
+        lib.mp_data_get_case(self._handle, i % cases, x.ctypes.data, y.ctypes.data)
         return x, y
 
     __getitem__ = case
@@ -275,9 +286,9 @@ class Data:
 
     def arrays(self) -> Tuple[np.ndarray, np.ndarray]:
         """Inputs [cases, inputs] and targets [cases, targets] as float32, copied."""
-        info = self.info
-        x, y = np.empty((info.cases, info.inputs), np.float32), np.empty((info.cases, info.targets), np.float32)
-        for i in range(info.cases):
+        cases, inputs, targets = self.shape
+        x, y = np.empty((cases, inputs), np.float32), np.empty((cases, targets), np.float32)
+        for i in range(cases):
             lib.mp_data_get_case(self._handle, i, x[i:].ctypes.data, y[i:].ctypes.data)
         return x, y
 

@@ -527,7 +527,7 @@ class Run:
 
     def _targeted(self, data: Any) -> Any:
         found = self._data(data)
-        if found is None or not found.info.targets:
+        if found is None or not found.targets:
             raise InputError([Message("the data has no targets to compare outputs with",
                                      "give (x, y), or call predict")])
         return found

@@ -149,6 +149,7 @@ class DataSets(unittest.TestCase):
         self.assertEqual(data._handle.keeps[1].y, y.ctypes.data)
         np.testing.assert_array_equal(data.arrays()[0], x)
         np.testing.assert_array_equal(data[-1][0], x[-1])
+        self.assertEqual((data.shape, len(data), mp.Data.open("make:xor").shape), ((60, 5, 1), 60, (4, 2, 1)))
 
     def test_labels_names_frames(self):
         import pandas
