@@ -15,6 +15,7 @@ typedef struct Trial {
 	uint64_t cases, links;
 	bool wide; /* layers of so many weights that they are cut into tiles, if shared memory has no room for them */
 	double *w, *gradient, *after; /* [links] */
+	jmp_buf *edge;                /* NULL, or where a job that fails ends */
 } Trial;
 
 /* ---- networks ---- */
@@ -209,8 +210,8 @@ static void trial_train(Trial *t, bool at_once, uint64_t batch)
 	Update u[UPDATES];
 	Tally tally[UPDATES] = { { 0 } };
 
-	t->s.cx.edge = &edge;
-	if (setjmp(edge))
+	t->s.cx.edge = t->edge ? t->edge : &edge;
+	if (!t->edge && setjmp(edge))
 		show_failure(t);
 	for (uint64_t k = 0; k < UPDATES; k++)
 		update_fill(&t->s.opt, 1 + k, 0, 0, &u[k]);
@@ -330,12 +331,81 @@ static void tiles_have_the_bits_of_rows(void **state)
 	remove(dump);
 }
 
+/* ---- mutants ---- */
+
+static uint32_t barriers_of(const char *dump)
+{
+	char line[256];
+	uint32_t n = 0;
+	FILE *f = fopen(dump, "r");
+
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f))
+		n += strcmp(line, "\tbar.sync 0;\n") == 0;
+	fclose(f);
+	return n;
+}
+
+/* Two updates of the kernel fail, or have other results. */
+static bool is_caught(uint64_t seed, const char *blocks, double **want)
+{
+	static Trial t;
+	static jmp_buf edge;
+	volatile bool caught = false;
+
+	trial_open(&t, seed, "emulate:1", "128", blocks, false);
+	t.edge = &edge;
+	if (setjmp(edge))
+		caught = true;
+	else
+		trial_train(&t, true, t.cases);
+	if (!*want)
+		*want = memcpy(calloc(t.links, sizeof **want), t.after, t.links * sizeof **want);
+	caught |= memcmp(*want, t.after, t.links * sizeof **want) != 0;
+	trial_close(&t);
+	return caught;
+}
+
+/* Every barrier of two kernels is left out, one at a time: of one block, and of several with slices of a leaf. */
+static void mutants_are_caught(void **state)
+{
+	static const struct {
+		uint64_t seed;
+		const char *blocks;
+	} kernels[] = { { 61, "1" }, { 62, "3" } };
+	const char *dump = "cuda-half.ptx";
+	char number[16];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(kernels); i++) {
+		double *want = NULL;
+		uint32_t caught = 0, all;
+		setenv("MICROPROP_CUDA_DUMP", dump, 1);
+		assert_false(is_caught(kernels[i].seed, kernels[i].blocks, &want));
+		unsetenv("MICROPROP_CUDA_DUMP");
+		all = barriers_of(dump);
+		for (uint32_t k = 1; k <= all; k++) {
+			snprintf(number, sizeof number, "%u", k);
+			setenv("MICROPROP_CUDA_DROP", number, 1);
+			bool is = is_caught(kernels[i].seed, kernels[i].blocks, &want);
+			caught += is;
+			if (getenv("MICROPROP_LOUD"))
+				print_message("kernel %zu without barrier %u of %u: %s\n", i, k, all, is ? "caught" : "the same bits");
+		}
+		unsetenv("MICROPROP_CUDA_DROP");
+		assert_true(caught * 100 >= all * 30);
+		free(want);
+	}
+	remove(dump);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_networks_are_near),
 		cmocka_unit_test(shapes_have_the_same_bits),
 		cmocka_unit_test(tiles_have_the_bits_of_rows),
+		cmocka_unit_test(mutants_are_caught),
 	};
 	cmocka_set_test_filter(getenv("MICROPROP_TEST"));
 	return cmocka_run_group_tests(tests, NULL, NULL);

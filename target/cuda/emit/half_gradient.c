@@ -176,7 +176,6 @@ static void sums_move(Kernel *k, const GradientTask *x, Reg (*sum)[4], bool out)
 
 /* ---- the update from registers ---- */
 
-/* Loads of all tiles come first, so that they are under way together. */
 static void sums_apply(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 {
 	RulePairs pairs = { .count = 2 * tiles_of(x) };

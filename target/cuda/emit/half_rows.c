@@ -39,18 +39,20 @@ void multiply_add(Emit *e, const Reg sum[4], const Reg a[4], const Reg b[2], con
 
 /* ---- tasks ---- */
 
-/* Of all warps together: a step of 16 sources. */
-static double step_cycles(const HalfTask *t, uint32_t warps)
+/* Of all warps together: steps of 16 sources, each bound by shared memory, tensor cores or the latency of a warp; then
+ * some 40 instructions for each sum, which a few warps cannot issue without a pause. */
+static double task_cycles(const HalfTask *t, uint32_t warps, uint32_t steps)
 {
-	uint32_t tasks = t->down * t->across, at_once = min_u32(tasks, warps);
-	double shared = at_once * (t->high * 4.0 + t->wide * 2.0), tensor = (at_once + 3) / 4 * t->high * t->wide * 6.4;
-	double most = shared > tensor ? shared : tensor;
+	uint32_t tasks = t->down * t->across, at_once = min_u32(tasks, warps), tiles = t->high * t->wide;
+	double shared = at_once * (t->high * 4.0 + t->wide * 2.0), tensor = (at_once + 3) / 4 * tiles * 6.4;
+	double most = shared > tensor ? shared : tensor, alone = 35 + 6.4 * tiles;
+	double sums = (at_once + 3) / 4 * tiles * 160 * (at_once <= 4 ? 1.6 : at_once <= 8 ? 1.2 : 1);
 
-	return (double)ceil_div(tasks, warps) * (most > 60 ? most : 60);
+	return (double)ceil_div(tasks, warps) * (steps * (most > alone ? most : alone) + sums);
 }
 
 /* Columns past the last tile are read only where the next full 16 has them. */
-static HalfTask task_choose(uint32_t rows, uint32_t cols, uint32_t warps)
+static HalfTask task_choose(uint32_t rows, uint32_t cols, uint32_t warps, uint32_t steps)
 {
 	uint32_t down = rows / 16, across = (uint32_t)ceil_div(cols, 8);
 	HalfTask best = { 0 };
@@ -62,7 +64,7 @@ static HalfTask task_choose(uint32_t rows, uint32_t cols, uint32_t warps)
 			t.across = (uint32_t)ceil_div(across, wide);
 			if (down % high || high * wide > MOST_TILES || t.across * wide > round_up(across, 2))
 				continue;
-			double cost = step_cycles(&t, warps);
+			double cost = task_cycles(&t, warps, steps);
 			if (!least || cost < least) {
 				least = cost;
 				best = t;
@@ -280,7 +282,7 @@ static void product_emit(Kernel *k, uint32_t number)
 	Emit *e = k->e;
 	const DeviceStep *s = &k->s->step[number];
 	uint32_t warps = k->s->threads / 32;
-	HalfTask t = task_choose(k->block_rows, s->cols, warps);
+	HalfTask t = task_choose(k->block_rows, s->cols, warps, (uint32_t)ceil_div(s->depth, 16));
 	uint32_t tasks = t.down * t.across;
 
 	remark(e, "product %u x %u, bf16: a warp has %u x 16 rows by %u x 8", s->depth, s->cols, t.high, t.wide);

@@ -33,6 +33,35 @@ static Reg is_bias(Emit *e, const DevicePanel *p, Reg row, Reg col)
 	return same(e, p->bias_across ? col : row, imm(p->bias));
 }
 
+/* Where one block has all of the network, its weights in shared memory are updated, too: the rounded one of a place, and
+ * the row that sums begin with. pair: two columns; real: NULL, or whether they are weights. */
+static void weights_here(Kernel *k, const DevicePanel *p, Reg row, Reg col, const Reg *w, Reg half, bool pair, Reg real)
+{
+	Emit *e = k->e;
+	const Job *j = k->s->job;
+
+	if (!k->half || !k->half->direct)
+		return;
+	for (uint32_t i = 0; i < k->half->regions; i++) {
+		const HalfRegion *r = &k->half->region[i];
+		if (r->from == p->at) /* a row past those of products is that of the true unit */
+			ins(e, pair ? "@$ st.shared.u32 [$+#], $" : "@$ st.shared.u16 [$+#], $",
+			    op2(e, REG_P, "and.pred", real, less(e, row, imm(r->rows))),
+			    mad(e, row, r->pitch, mad(e, col, 2, k->memory)), r->at, half);
+	}
+	if (p->bias == NO_BIAS)
+		return;
+	const float *start = p->bias_across ? j->copies + p->copy + (uint64_t)p->bias * p->copy_row
+	                                    : j->w + p->at + (uint64_t)p->bias * p->row;
+	const WeightRegion *s = region_of(k, start);
+	for (uint32_t c = 0; c < 1u + pair && s; c++) {
+		Reg own = add(e, col, imm(c)), bias = op2(e, REG_P, "and.pred", real, is_bias(e, p, row, own));
+		if (c)
+			bias = op2(e, REG_P, "and.pred", bias, less(e, own, imm(p->cols)));
+		ins(e, "@$ st.shared.f32 [$+#], $", bias, mad(e, p->bias_across ? row : own, 4, k->memory), s->at, w[c]);
+	}
+}
+
 /* What the forms of a weight have besides its float: the rounded one; the row that sums begin with. */
 void half_weight(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg w)
 {
@@ -48,6 +77,7 @@ void half_weight(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of
 	}
 	half = op1(e, REG_H, "cvt.rn.bf16.f32", value);
 	ins(e, "st.global.u16 [$], $", place(e, place_at(e, POINTER(k, half), p->at * 2), place_of, 2), half);
+	weights_here(k, p, row, col, &w, half, false, op2(e, REG_P, "setp.eq.u32", imm(0), imm(0)));
 }
 
 /* One by one, where places differ in their factor. */
@@ -101,8 +131,9 @@ static void pair_forms(Kernel *k, const DevicePanel *p, const RulePair *x, const
 	}
 	if (p->cols % 2)
 		value[1] = op3(e, REG_F, "selp.f32", value[1], imm_f(0), less(e, add(e, x->col, imm(1)), imm(p->cols)));
-	ins(e, "@$ st.global.u32 [$], $", x->real, place(e, place_at(e, POINTER(k, half), p->at * 2), x->at, 2),
-	    half_pair(e, value[0], value[1]));
+	Reg half = half_pair(e, value[0], value[1]);
+	ins(e, "@$ st.global.u32 [$], $", x->real, place(e, place_at(e, POINTER(k, half), p->at * 2), x->at, 2), half);
+	weights_here(k, p, x->row, x->col, w, half, true, x->real);
 }
 
 /* The weight and its state, of a pair. */
@@ -110,7 +141,8 @@ typedef struct Variables {
 	Reg at[2 + MAX_STATE], value[2 + MAX_STATE][2];
 } Variables;
 
-void rule_pairs(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const RulePairs *q)
+/* Loads of all come first, so that they are under way together. */
+static void pairs_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const RulePairs *q)
 {
 	Emit *e = k->e;
 	const Formula *f = k->s->formula;
@@ -143,4 +175,17 @@ void rule_pairs(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const Rul
 		pair_forms(k, p, &q->pair[i], x[i].value[1]);
 	}
 	infinite_check(k, infinite);
+}
+
+/* As many at a time as there are registers for. */
+void rule_pairs(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const RulePairs *q)
+{
+	enum { AT_ONCE = 8 };
+
+	for (uint32_t first = 0; first < q->count; first += AT_ONCE) {
+		RulePairs some = { .count = min_u32(AT_ONCE, q->count - first) };
+		for (uint32_t i = 0; i < some.count; i++)
+			some.pair[i] = q->pair[first + i];
+		pairs_apply(k, n, p, &some);
+	}
 }

@@ -747,6 +747,10 @@ static void updates_emit(Kernel *k)
 		leaf_begin(k, POINTER(k, update), staged);
 	if (k->half && k->half->once)
 		half_prefetch(k, POINTER(k, update), staged);
+	if (k->half && k->half->direct) {
+		weights_stage(k);
+		half_weights(k);
+	}
 	label_here(e, top);
 	Reg update =
 		op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", in_cycle, imm(sizeof(DeviceUpdate))), POINTER(k, update));
@@ -754,9 +758,11 @@ static void updates_emit(Kernel *k)
 		Reg param = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, param));
 		ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), param, P_COUNT * 8));
 	}
-	weights_stage(k);
-	if (k->half)
-		half_weights(k);
+	if (!k->half || !k->half->direct) { /* else they are there, and the rule changes them there */
+		weights_stage(k);
+		if (k->half)
+			half_weights(k);
+	}
 	if (k->overlaid)
 		lists_pad(k);
 	if (k->overlaid || k->restaged)
