@@ -76,6 +76,7 @@ static const Option options[] = {
 	  "repeated" },
 	{ "paths", NULL, "switch: with --json also the receiver of every port and the middle crossbar on the way" },
 	{ "routine", "N", "program: print the scheduled lines of this routine" },
+	{ "timeline", NULL, "program: what the cycles of an epoch are for, in the order of time" },
 	{ "fault", "SPEC",
 	  "diagnose: an injected fault, dead:PROC, stuck:PROC:reg|sram|dram:ADDR:BIT[:0|1], alu:PROC:RATE, port:PORT, "
 	  "misroute:PORT:RATE, crossbar:STAGE:N, link:STAGE:N:M, flip:RATE, or a file with one fault per line; may be "
@@ -366,9 +367,10 @@ const Command gf11_command = {
 		"ops [NAME...]: every operation of a processor, or those named, or of a unit: form, unit, latency, meaning.\n\n"
 		"schedule FILE|-: operations in program order, one a line, like fadd v0, v1 -> v2, become a scheduled, checked "
 		"routine, printed as microcode. A listing of microcode can be the file: its comments are such operations.\n\n"
-		"program [FILE.topo]: the routines of a compiled network and their calls in an epoch.\n\n"
-		"microcode ROUTINE|FILE: prints a routine as scheduled; checks and prints a file of microcode; schedules one "
-		"of operations.\n\n"
+		"program [FILE.topo]: the routines of a compiled network and their calls in an epoch; with --timeline, "
+		"the epoch in the order of time.\n\n"
+		"microcode [ROUTINE|FILE]: prints a routine as scheduled; checks and prints a file of microcode; schedules one "
+		"of operations. Without an operand it lists the routines.\n\n"
 		"run ROUTINE|FILE: runs it, with values of --set in memory that is pseudo-random otherwise, and prints those "
 		"of "
 		"--show; without --show the time by part and a checksum of memory, which is the same fast, traced, simulated, "
@@ -376,9 +378,6 @@ const Command gf11_command = {
 		"debug ROUTINE|FILE: runs it a cycle, a word or up to a write at a time and shows registers, memory, "
 		"operations in flight, the switch; reads commands, help lists them.\n\n"
 		"trace ROUTINE|FILE: writes a trace for a viewer, or draws the pipeline.\n\n"
-		"The routines are forward, backward, backward-input, sigmoid-table, sigmoid-powers, reciprocal, polynomial, "
-		"dot, matrix-vector, vector-add, vector-sum, look-up, scatter, block-move, exchange, forward-uncached, "
-		"backward-uncached, forward-first and backward-first.\n\n"
 		"switch ring|tree:K|random:SEED[:ROUTES]|broadcast:PORT|FILE: sets the three stages of crossbars for a "
 		"permutation, verifies and draws it; random:FIRST..LAST[:ROUTES] routes and times many seeds. A file has lines "
 		"of two numbers, from and to; a port may send to several.\n\n"

@@ -111,21 +111,27 @@ static void number_add(Call *c, const char *name)
 		c->wrong = "a number is none";
 }
 
+static void flag_add(Call *c, const char *name)
+{
+	if (c->q->argument(c->q, name))
+		word_add(c, "--%s", name);
+}
+
 static const char *const sums[] = { "ring", "tree", "pipelined", "halving", NULL };
 static const char *const compilers[] = { "1989", "best", NULL };
 
 /* ---- a machine with other parameters, a network of layers ------------------------------------------ */
 
-/* Parameters as the machine has them, with their units. */
-static json_t *parameters_read(void)
+/* A member of what `gf11 COMMAND --json` prints; NULL: it failed. */
+static json_t *list_read(const char *command, const char *member)
 {
-	const char *const words[] = { "machine", "--json" };
+	const char *const words[] = { command, "--json" };
 	TextOut out = { 0 };
 	mp_tool *tool = NULL;
 	mp_tool_run(&tool, "gf11", COUNT(words), words, text_append, &out, NULL);
 	mp_tool_close(tool);
 	json_t *all = out.text ? json_loads(out.text, 0, NULL) : NULL;
-	json_t *list = json_incref(json_object_get(all, "parameters"));
+	json_t *list = json_incref(json_object_get(all, member));
 	json_decref(all);
 	free(out.text);
 	return list;
@@ -140,7 +146,7 @@ static void machine_add(Call *c)
 	char list[2000], *next = list, *one, text[4000] = "base gf11\n";
 	if (!query_copy(c, list, sizeof list, given))
 		return;
-	json_t *known = parameters_read();
+	json_t *known = list_read("machine", "parameters"); /* with their units */
 	while ((one = part_take(&next, ',')) && !c->wrong) {
 		char *value = strchr(one, ':');
 		if (value)
@@ -196,19 +202,23 @@ static void layers_add(Call *c, const char *option)
 
 static void machine_call(Call *c) { (void)c; }
 
+/* Without a routine: their names. */
 static void microcode_call(Call *c)
 {
-	static const char *const routines[] = {
-		"forward",        "backward",   "backward-input", "sigmoid-table",    "sigmoid-powers",    "reciprocal",
-		"polynomial",     "dot",        "matrix-vector",  "vector-add",       "vector-sum",        "look-up",
-		"scatter",        "block-move", "exchange",       "forward-uncached", "backward-uncached", "forward-first",
-		"backward-first", NULL,
-	};
 	const char *name = c->q->argument(c->q, "routine");
-	if (name && in_list(name, routines))
-		word_add(c, "%s", name);
-	else
+	json_t *known = name ? list_read("microcode", "routines") : NULL, *row;
+	size_t i;
+	if (name)
 		c->wrong = "there is no such routine";
+	json_array_foreach(known, i, row)
+	{
+		const char *one = json_string_value(json_object_get(row, "name"));
+		if (one && !strcmp(one, name)) {
+			word_add(c, "%s", one);
+			c->wrong = NULL;
+		}
+	}
+	json_decref(known);
 }
 
 static void program_call(Call *c)
@@ -217,6 +227,7 @@ static void program_call(Call *c)
 	number_add(c, "procs");
 	number_add(c, "cases");
 	number_add(c, "routine");
+	flag_add(c, "timeline");
 	choice_add(c, "sum", sums);
 	choice_add(c, "compiler", compilers);
 }

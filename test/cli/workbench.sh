@@ -71,3 +71,7 @@ done
 t gf11 schedule "$axpy" --dependences
 t gf11 switch random:1..3 --svg x.svg
 t gf11 sweep sum=ring --net "$SOURCE_DIR/examples/xor.topo" --svg x.svg
+# An epoch in the order of time: its cycles are those of the sweep.
+"$MICROPROP" gf11 program --procs 64 --cases 256 --timeline | head -4
+"$MICROPROP" gf11 program --procs 64 --cases 256 --timeline --json | tr '}' '\n' | sed -n 's/.*"cycles": \([0-9]*\), "host": \([0-9]*\)/\1 \2/p' | awk '{ n += $1 + $2 } END { print n }'
+"$MICROPROP" gf11 sweep procs=64 --cases 256 | awk 'NR == 2 { print $(NF - 1) }'

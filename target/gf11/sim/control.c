@@ -135,6 +135,8 @@ static void execute(Controller *c, uint32_t routine)
 void controller_call(Controller *c, uint32_t routine)
 {
 	assert(routine < c->routines);
+	if (c->watch)
+		c->watch(c->watch_user);
 	if (!c->dry)
 		execute(c, routine);
 	c->called[routine]++;

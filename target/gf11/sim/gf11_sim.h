@@ -87,6 +87,8 @@ typedef struct Controller {
 	bool dry; /* dry run: calls are counted, not executed; set before anything is loaded */
 	TraceFn *trace;
 	void *trace_user;
+	void (*watch)(void *user); /* before every call; NULL: none */
+	void *watch_user;
 	struct CallQueue *queue;    /* deferred calls */
 	struct Faults *faults;      /* NULL: none; set by faults_attach */
 	struct FaultRun *fault_run; /* private to fault_call.c */

@@ -191,6 +191,7 @@ static const OptionRow option_rows[] = {
 	{ "operations", IS_FLAG, offsetof(CommandRun, operations), 0 },
 	{ "routine", IS_TEXT, offsetof(CommandRun, routine), 0 },
 	{ "paths", IS_FLAG, offsetof(CommandRun, paths), 0 },
+	{ "timeline", IS_FLAG, offsetof(CommandRun, timeline), 0 },
 	{ "trials", IS_COUNT, offsetof(CommandRun, trials), 1000000 },
 	{ "trials-of", IS_TEXT, offsetof(CommandRun, trials_of), 0 },
 };
@@ -214,10 +215,10 @@ static const CommandDef commands[] = {
 	{ "efficiency", "[FILE.topo]", 1, " routines level procs compiler small-layers sigmoid bundle update group tree ",
 	  run_efficiency },
 	{ "program", "[FILE.topo]", 1,
-	  " cases procs sum compiler small-layers sigmoid bundle update group ring tree routine ", run_program },
+	  " cases procs sum compiler small-layers sigmoid bundle update group ring tree routine timeline ", run_program },
 	{ "ops", "[NAME]", MAX_OPERANDS, " ", run_ops },
 	{ "schedule", "FILE|-", 1, " level svg dependences ", run_schedule },
-	{ "microcode", "ROUTINE|FILE", 1, " level operations svg dependences ", run_microcode },
+	{ "microcode", "[ROUTINE|FILE]", 1, " level operations svg dependences ", run_microcode },
 	{ "trace", "ROUTINE|FILE", 1, " level kanata chrome svg ", run_trace },
 	{ "run", "ROUTINE|FILE", 1, " level procs traced threads simulate set show base route fill ", run_run },
 	{ "debug", "ROUTINE|FILE", 1, " level procs set base route fill ", run_debug },
@@ -315,7 +316,7 @@ static const char *usage(Arena *a, const CommandDef *v)
 {
 	Buf b = { .arena = a };
 	buf_printf(&b, "write: %s %s", v->name, v->operand ? v->operand : "and options");
-	if (v->operand && strncmp(v->operand, "ROUTINE", 7) == 0) {
+	if (v->operand && strstr(v->operand, "ROUTINE")) {
 		buf_puts(&b, "; ");
 		routine_names(&b);
 	}

@@ -120,9 +120,13 @@ static Epoch epoch_loaded(Ctx *cx, const EpochSpec *s, Bp *b, const Update *u)
 	else
 		bp_load_cases(b, blank_cases(cx, s->plan->net, s->cases), NULL, s->cases);
 	b->c->account = (Account){ 0 };
+	if (s->timeline)
+		timeline_start(s->timeline, b);
 	bp_accumulate(b);
 	uint64_t before = b->c->account.calls;
 	sum_update(b, u);
+	if (s->timeline)
+		timeline_end(s->timeline);
 	take_parts(&e, b);
 	/* Counts microwords, weighted by calls. */
 	const Controller *c = b->c;

@@ -33,6 +33,26 @@ double model_ticks(const Plan *plan); /* of a case; 1: it does not settle */
 double model_flops(const Plan *plan); /* operations per connection: Megaflops are so many times MCPS, section 7.2 */
 double model_limit(const Plan *plan, const Machine *m, double procs); /* MCPS if every cycle adds or multiplies */
 
+/* ---- timeline.c: an epoch in the order of time ---- */
+
+enum { TIMELINE_PARTS = 5 };
+
+typedef struct Stretch {
+	size_t part;
+	uint64_t calls, cycles;
+} Stretch; /* adjacent calls for the same purpose */
+typedef struct Timeline {
+	Bp *b;
+	uint64_t seen[TIMELINE_PARTS]; /* cycles of each part, so far */
+	uint64_t waiting;              /* calls that no part has grown by yet */
+	Stretch *stretch;
+	uint64_t count, capacity;
+} Timeline;
+typedef struct CommandRun CommandRun;
+void timeline_start(Timeline *t, Bp *b);
+void timeline_end(Timeline *t);
+void timeline_print(const CommandRun *c, const Timeline *t);
+
 /* ---- epoch.c: a simulated epoch ---- */
 
 /* Cycles of one pass over all cases and one update; the parts add up to the total. host = calls * host_call of the
@@ -55,8 +75,9 @@ typedef struct EpochSpec {
 	const Machine *m;
 	BpOptions o; /* dry: cycles counted, values not computed */
 	uint64_t cases;
-	Epoch e;         /* out, set by epochs_isolated */
-	const char *why; /* out: NULL, or why the simulation failed */
+	Epoch e;            /* out, set by epochs_isolated */
+	const char *why;    /* out: NULL, or why the simulation failed */
+	Timeline *timeline; /* out; NULL: not asked for */
 } EpochSpec;
 Epoch epoch_simulate(Ctx *cx, const EpochSpec *s, Bp **made); /* made: out, the program; may be NULL */
 double mcps_of(const Plan *plan, const Machine *m, uint64_t cases, double cycles);
@@ -69,7 +90,7 @@ enum { MAX_PARTS = 64, MAX_THREADS = 256, MAX_OPERANDS = 16 };
 
 typedef struct CommandDef CommandDef;
 /* A command being run: its arguments and its report, which is written as text and as JSON; one of them is printed. */
-typedef struct CommandRun {
+struct CommandRun {
 	Ctx *cx;
 	const CommandDef *def;
 	Buf *text;
@@ -87,7 +108,7 @@ typedef struct CommandRun {
 	const char *set[MAX_PARTS], *show[MAX_PARTS], *base[MAX_PARTS], *route[MAX_PARTS];
 	size_t sets, shows, bases, routes;
 	const char *fill, *svg, *routine;
-	bool operations, dependences, paths;
+	bool operations, dependences, paths, timeline;
 	uint64_t fault_seed; /* 1 if not given */
 	const char *trials_of;
 	uint64_t level, threads, cases, bundle, update, group, trials;
@@ -98,7 +119,7 @@ typedef struct CommandRun {
 	uint32_t used;                /* processors simulated; 0: all of the machine */
 	double simulated;             /* seconds, if machines differ; 0: cycles at the clock of m */
 	const char *failure, *remedy; /* the command fails with this after the report is printed; NULL: it succeeds */
-} CommandRun;
+};
 
 #define FILL_A "#dbe9f6"
 #define FILL_B "#fde3cf"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* microprop gf11 program. In: a network, a machine, a number of processors. Out: the routines it is compiled to, how
- * often an epoch calls each, and with --routine the scheduled lines of one. */
+ * often an epoch calls each; with --routine the scheduled lines of one, with --timeline the epoch in the order of
+ * time. */
 #include <inttypes.h>
 
 #include "gf11_study.h"
@@ -30,12 +31,17 @@ void run_program(CommandRun *c)
 	const Plan *plan = plan_open(c->cx, c->operand[0]);
 	EpochSpec s = epoch_spec(c, plan, c->cases ? c->cases : NETTALK_CASES);
 	Bp *b;
+	Timeline timeline;
+	if (c->timeline)
+		s.timeline = &timeline;
 	s.o.procs = procs_one(c);
 	c->used = s.o.procs;
 	Epoch e = epoch_simulate(c->cx, &s, &b);
 	const Controller *k = b->c;
 	if (c->routine) {
 		routine_print(c, k);
+	} else if (c->timeline) {
+		timeline_print(c, &timeline);
 	} else {
 		const Table t = report_table(c, program_columns, COUNT(program_columns));
 		table_start(&t, "routines");

@@ -192,13 +192,25 @@ static void print_operations(CommandRun *c)
 	jw_text(c->json, "operations", text.s);
 }
 
+/* Without an operand: the routines of the library. */
+static void routines_list(CommandRun *c)
+{
+	static const Column columns[] = { { "name", "routine", .width = -18 },
+		                              { "about", "what it computes", .width = -1 } };
+	const Table t = report_table(c, columns, COUNT(columns));
+	table_start(&t, "routines");
+	for (size_t i = 0; i < routine_def_count; i++)
+		table_row(&t, (const TableCell[]){ tc_text(routine_defs[i].name), tc_text(routine_defs[i].about) });
+	table_end(&t);
+}
+
 void run_microcode(CommandRun *c)
 {
-	if (c->operations) {
-		print_operations(c);
+	size_t len;
+	if (!c->operands || c->operations) {
+		(c->operands ? print_operations : routines_list)(c);
 		return;
 	}
-	size_t len;
 	const Routine *r = operand_make(c);
 	const char *text = text_make(c, r, &len);
 	buf_add(c->text, text, len);
