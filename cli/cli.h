@@ -448,6 +448,7 @@ int transcribe_show(Session *s, Args *a, mp_data *data, uint64_t words,
 
 /* ---- rundir.c: a folder that holds all of a training run ---------------------------------------- */
 
+typedef struct Norms Norms;
 typedef struct RunDir {
 	const char *path; /* NULL: none asked for */
 	Args *args;
@@ -464,6 +465,7 @@ typedef struct RunDir {
 	uint64_t keep;           /* files of it */
 	bool incomplete;         /* a line of metrics could not be written, message shown */
 	bool failing;            /* the last checkpoint could not be written, message shown */
+	const Norms *norms;      /* for metrics.jsonl; NULL: not asked for */
 } RunDir;
 
 int rundir_check(RunDir *d, Args *a); /* refuses a folder that holds another run, and bad intervals */
@@ -478,13 +480,24 @@ void rundir_args(const RunDir *d, FILE *f);    /* the text of args.json */
 int folders_make(Args *a, const char *path);   /* and those above it; exit status, message shown */
 void json_report(Json *j, const mp_report *r); /* the keys that metrics and the result share */
 
+/* A line of metrics; f is closed, and its text to be freed. */
+bool report_line(TextFile *f, const mp_report *r, const Norms *n);
+
+/* ---- norms.c: of weights, their change and the gradient, at reports --------------------------------- */
+
+/* alone: this process trains on all cases. NULL: the network is too large for it. */
+Norms *norms_start(const Session *s, bool alone);
+void norms_look(Norms *n, mp_run *run, const mp_report *r); /* often enough; and at the last report */
+void json_norms(Json *j, const Norms *n);                   /* those that norms_look has just found, if it did */
+void norms_stop(Norms *n);
+
 /* ---- view/viewer.c: the page of a run that is being trained --------------------------------------- */
 
 typedef struct Viewer Viewer;
 /* Where --view was given; exit status, message shown. */
 int viewer_start(Viewer **viewer, const RunDir *dir, Session *s, const char *data, const char *test);
-bool viewer_report(Viewer *w, mp_run *run,
-                   const mp_report *r); /* w NULL: nothing; true: the page asks for a checkpoint */
+/* w NULL: nothing; true: the page asks for a checkpoint */
+bool viewer_report(Viewer *w, const mp_report *r, const Norms *n);
 void viewer_stop(Viewer *w);
 
 #endif

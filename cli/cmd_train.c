@@ -41,8 +41,11 @@ static const Option output_options[] = {
 	{ "quiet", NULL, "show no progress" },
 	{ "curve", NULL, "draw the learning curve; default on a terminal" },
 	{ "words", "N", "transcribe N words at the end, if cases are letters of words" },
+	{ "norms", NULL,
+	  "with --run: norms of the weights, of their changes and of the gradient in DIR/metrics.jsonl; default with "
+	  "--view" },
 	{ "view", NULL, "serve a page that shows the run to a browser on this machine; its address goes to stderr" },
-	{ "control", NULL, "with --view: let the page stop the run" },
+	{ "control", NULL, "with --view: let the page stop the run and save it" },
 	{ NULL, NULL, NULL },
 };
 
@@ -120,6 +123,7 @@ typedef struct Train {
 	RunDir dir;
 	Epochs epochs;
 	Viewer *viewer;    /* the page; NULL: none */
+	Norms *norms;      /* NULL: not asked for */
 	double ticked;     /* when the last checkpoint was due */
 	int failed;        /* exit status of what went wrong while reporting */
 	const char *saved; /* file the final weights are in */
@@ -128,11 +132,12 @@ typedef struct Train {
 static int train_report(void *user, mp_run *run, const mp_report *r)
 {
 	Train *t = user;
+	norms_look(t->norms, run, r);
 	if (!t->failed) /* message shown once */
 		t->failed = rundir_report(&t->dir, run, r);
 	if (!t->failed && t->speaks)
 		t->failed = epochs_report(&t->epochs, run, r);
-	if (viewer_report(t->viewer, run, r) && !t->failed && t->dir.file)
+	if (viewer_report(t->viewer, r, t->norms) && !t->failed && t->dir.file)
 		t->failed = rundir_tick(&t->dir, run);
 	progress_show(&t->progress, r);
 	return t->failed || signal_seen; /* the latter: it came before the training began */
@@ -166,6 +171,10 @@ static int train_check(Train *t)
 	const char *from = args_text(a, "load") ? "load" : "resume";
 	if (!args_count(a, "restarts", &t->restarts))
 		return EXIT_USAGE;
+	if (args_flag(a, "norms") && !args_text(a, "run") && !args_flag(a, "view")) {
+		complain("give --run DIR too", "--norms says what metrics.jsonl has, but not where it is");
+		return EXIT_USAGE;
+	}
 	if (args_text(a, "restarts") && !t->restarts) {
 		complain("give 1 or more", "--restarts: there are no seeds to train");
 		return EXIT_USAGE;
@@ -720,6 +729,8 @@ static int train_steps(Train *t)
 	if ((rc = epochs_prepare(&t->epochs, a, &t->s)) ||
 	    (t->speaks && (rc = viewer_start(&t->viewer, &t->dir, &t->s, t->data, t->test))))
 		return rc;
+	if (t->speaks && (args_flag(a, "norms") || t->viewer))
+		t->dir.norms = t->norms = norms_start(&t->s, mp_job_size(a->job) == 1);
 	progress_start(&t->progress, args_flag(a, "quiet"), args_text(a, "report") && t->speaks && !t->json,
 	               mp_run_get(t->s.run, "time"));
 	t->progress.first_epoch = mp_run_get_report(t->s.run)->epoch;
@@ -765,6 +776,7 @@ static int train_run(Args *a)
 	signals_catch(signal_stop);
 	int rc = train_steps(&t), closed = rundir_close(&t.dir);
 	viewer_stop(t.viewer);
+	norms_stop(t.norms);
 	signals_default();
 	epochs_close(&t.epochs);
 	session_close(&t.s);

@@ -301,20 +301,31 @@ void json_report(Json *j, const mp_report *r)
 	}
 }
 
+bool report_line(TextFile *f, const mp_report *r, const Norms *n)
+{
+	if (!text_begin(f))
+		return false;
+	Json j = { .f = f->f };
+	json_open(&j, NULL, '{');
+	json_count(&j, "epoch", r->epoch);
+	json_report(&j, r);
+	json_norms(&j, n);
+	json_end(&j);
+	if (!fclose(f->f))
+		return true;
+	free(f->text);
+	return false;
+}
+
 static int metrics_line(RunDir *d, const mp_report *r)
 {
 	if (r->epoch <= d->epoch) /* a run that was stopped reports its last epoch again */
 		return EXIT_DONE;
 	d->epoch = r->epoch;
 	TextFile f;
-	if (!text_begin(&f))
+	if (!report_line(&f, r, d->norms))
 		return EXIT_FAILED;
-	Json j = { .f = f.f };
-	json_open(&j, NULL, '{');
-	json_count(&j, "epoch", r->epoch);
-	json_report(&j, r);
-	json_end(&j);
-	bool written = !fclose(f.f) && metrics_append(d->metrics, f.text, f.len);
+	bool written = metrics_append(d->metrics, f.text, f.len);
 	free(f.text);
 	return written ? EXIT_DONE : file_failed(d->path, "write metrics.jsonl in");
 }

@@ -301,7 +301,7 @@ typedef struct mp_report {
 	uint64_t best_epoch; /* with the least error so far, on test data if there is any; 0: none yet */
 } mp_report;
 
-/* Called after an epoch, at most ten times a second or as option `report` says, and always after the last; may
+/* Called after epochs, as option `report` says, and always after the last; may
  * save, and get or set weights, but test or train only in the last (stopped_by). Not 0: stop. */
 typedef int mp_report_fn(void *user, mp_run *run, const mp_report *report);
 

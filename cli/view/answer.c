@@ -6,14 +6,20 @@
 
 #include "page.h"
 
-Json answer_begin(ViewAnswer *a, FILE **f)
+bool answer_begin(ViewAnswer *a, Json *j)
 {
 	*a = (ViewAnswer){ .status = 200, .type = "application/json" };
-	*f = open_memstream(&a->body, &a->len);
-	Json j = { .f = *f };
-	if (*f)
-		json_open(&j, NULL, '{');
-	return j;
+	*j = (Json){ .f = open_memstream(&a->body, &a->len) };
+	if (j->f)
+		json_open(j, NULL, '{');
+	return j->f;
+}
+
+void answer_empty(ViewAnswer *a)
+{
+	Json j;
+	if (answer_begin(a, &j))
+		answer_end(&j, a);
 }
 
 void answer_end(Json *j, ViewAnswer *a)
@@ -27,15 +33,14 @@ void answer_end(Json *j, ViewAnswer *a)
 
 void answer_error(ViewAnswer *a, int status, const char *fmt, ...)
 {
-	FILE *f;
+	Json j;
 	char text[2000];
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	free(a->body);
-	Json j = answer_begin(a, &f);
-	if (!f)
+	if (!answer_begin(a, &j))
 		return;
 	json_text(&j, "error", text);
 	answer_end(&j, a);

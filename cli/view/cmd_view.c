@@ -59,7 +59,7 @@ static int view_run(Args *a)
 	p->control = args_flag(a, "control");
 	p->data = args_text(a, "data");
 	for (int i = 0; i < a->operands && !rc; i++)
-		rc = page_add(p, a, a->operand[i]);
+		rc = page_add(p, a->operand[i]);
 	if (rc)
 		return rc;
 	page_scan(p);
@@ -95,7 +95,7 @@ static const Example examples[] = {
 const Command view_command = {
 	.name = "view",
 	.operands = "[RUN...]",
-	.most = 64,
+	.most = PAGE_OPERANDS,
 	.summary = "see runs, networks, the GF11 and NETtalk in a browser",
 	.about =
 		"Serves a page to a browser on this machine and prints its address, which holds a token: learning curves of "

@@ -133,7 +133,6 @@ static bool run_resume(const PageRun *r, const char **why)
 void control_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 {
 	const char *why = "no process trains it";
-	FILE *f;
 	if (!p->control) {
 		answer_error(a, 403, "start it with --control to stop and resume runs");
 		return;
@@ -157,8 +156,6 @@ void control_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	} else if (!done) {
 		answer_error(a, 409, "%s", why);
 	} else {
-		Json j = answer_begin(a, &f);
-		if (f)
-			answer_end(&j, a);
+		answer_empty(a);
 	}
 }

@@ -324,14 +324,13 @@ static void checkpoints_json(Json *j, const PageRun *r)
 
 void net_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 {
-	FILE *f;
+	Json j;
 	Network *n = network_open(p, q, a);
 	if (!n)
 		return;
 	const mp_net_info *net = mp_net_get_info(n->s.net);
 	data_open(p, n);
-	Json j = answer_begin(a, &f);
-	if (!f)
+	if (!answer_begin(a, &j))
 		return;
 	json_text(&j, "name", net->name);
 	json_number(&j, "stamp", (double)n->saved.tv_sec + 1e-9 * (double)n->saved.tv_nsec);
@@ -473,7 +472,7 @@ static void case_json(Json *j, Network *n, const float *x, const float *y, const
 
 void activations_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 {
-	FILE *f;
+	Json j;
 	Network *n = network_open(p, q, a);
 	if (!n)
 		return;
@@ -493,14 +492,11 @@ void activations_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 			answer_error(a, 400, "set is a list of INPUT:VALUE");
 		} else if (mp_data_new(&one, 1, net->inputs, 0, x, NULL, NULL, 0, NULL) != MP_OK) {
 			answer_error(a, 400, "%s", mp_data_messages(one));
-		} else {
-			Json j = answer_begin(a, &f);
-			if (f) {
-				json_count(&j, "case", number);
-				json_text(&j, "name", cases && info->named ? mp_data_get_name(n->s.data, number) : NULL);
-				case_json(&j, n, x, targets ? y : NULL, one);
-				answer_end(&j, a);
-			}
+		} else if (answer_begin(a, &j)) {
+			json_count(&j, "case", number);
+			json_text(&j, "name", cases && info->named ? mp_data_get_name(n->s.data, number) : NULL);
+			case_json(&j, n, x, targets ? y : NULL, one);
+			answer_end(&j, a);
 		}
 		mp_data_close(one);
 	}
@@ -539,7 +535,7 @@ static void worst_json(Json *j, Network *n)
 
 void measure_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 {
-	FILE *f;
+	Json j;
 	char number[16];
 	Network *n = network_open(p, q, a);
 	if (!n)
@@ -549,8 +545,7 @@ void measure_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 		return;
 	}
 	const mp_metrics *m = n->metrics;
-	Json j = answer_begin(a, &f);
-	if (!f)
+	if (!answer_begin(a, &j))
 		return;
 	Confusion *codes = m->confusion ? NULL : confusion_make(n);
 	json_text(&j, "kind", m->kind);
@@ -558,9 +553,8 @@ void measure_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	json_number(&j, "error", n->result.error);
 	json_number(&j, "right", n->result.right);
 	json_number(&j, "within", n->result.within);
-	json_number(&j, "rmse", m->rmse);
+	json_number(&j, "accuracy", m->accuracy);
 	json_number(&j, "bits_right", m->bits_right);
-	json_number(&j, "auc", m->auc);
 	if (codes) {
 		json_open(&j, "classes", '[');
 		for (uint32_t i = 0; i < codes->names; i++)

@@ -10,7 +10,10 @@
 #include "../cli.h"
 #include "module.h"
 
-enum { PAGE_RUNS = VIEW_RUNS - 1 }; /* the last position of a stream is that of the list */
+enum {
+	PAGE_RUNS = VIEW_RUNS - 1, /* the last position of a stream is that of the list */
+	PAGE_OPERANDS = 64,        /* of the command line */
+};
 
 /* Lines of metrics of a run that is trained by this process. */
 typedef struct Feed {
@@ -37,10 +40,12 @@ typedef struct Page {
 	pthread_mutex_t lock; /* of the list */
 	PageRun run[PAGE_RUNS];
 	uint32_t runs;
-	uint64_t list;          /* number of changes of runs, of which of them are trained, and of NETtalk */
-	const char *parent[16]; /* folders of runs */
+	uint64_t list;                     /* number of changes of runs and of which of them are trained */
+	uint64_t told;                     /* of these, when page_changed last looked */
+	bool full;                         /* there are more runs than are shown */
+	const char *parent[PAGE_OPERANDS]; /* folders of runs */
 	uint32_t parents;
-	uint64_t looked; /* calls of page_changed */
+	uint64_t looked; /* calls of page_changed, by one thread */
 	bool control;
 	atomic_bool save; /* the page asks the trainer, this process, for a checkpoint */
 	bool trains;      /* this process trains runs[0] */
@@ -60,9 +65,10 @@ const char *host_token(const Host *h);
 /* ---- answer.c: parts of answers ------------------------------------------------------------------ */
 
 typedef void AnswerFn(Page *p, const ViewRequest *q, ViewAnswer *a);
-/* Begins an answer: members of an object go to the Json until answer_end. */
-Json answer_begin(ViewAnswer *a, FILE **f);
+/* Begins an answer: members of an object go to the Json until answer_end. false: out of memory, there is none. */
+bool answer_begin(ViewAnswer *a, Json *j) __attribute__((warn_unused_result));
 void answer_end(Json *j, ViewAnswer *a);
+void answer_empty(ViewAnswer *a); /* {}: it is done */
 void answer_error(ViewAnswer *a, int status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void answer_bytes(ViewAnswer *a, const char *type, const void *bytes, size_t len); /* copied */
 /* A number of the query; `otherwise` where there is none or it is not one. */
@@ -72,9 +78,9 @@ PageRun *query_run(Page *p, const ViewRequest *q, ViewAnswer *a);
 
 /* ---- runs.c: the list, learning curves ----------------------------------------------------------- */
 
-int page_add(Page *p, Args *a, const char *path); /* exit status, message shown */
-void page_scan(Page *p);                          /* new runs in folders of runs */
-PageRun *page_run(Page *p, uint64_t number);      /* NULL: there is none */
+int page_add(Page *p, const char *path);     /* exit status, message shown */
+void page_scan(Page *p);                     /* new runs in folders of runs */
+PageRun *page_run(Page *p, uint64_t number); /* NULL: there is none */
 bool page_changed(void *page);
 size_t page_events(void *page, uint64_t position[VIEW_RUNS], char *text, size_t size);
 void page_close(Page *p);

@@ -21,6 +21,7 @@ enum {
 	LARGEST_CURVE = 1 << 26, /* bytes of metrics.jsonl that a curve is made of: the last */
 	LIST = VIEW_RUNS - 1,    /* position of the list in a stream */
 	SCAN_EVERY = 20,         /* ticks */
+	TRAINERS_EVERY = 5,
 };
 
 /* ---- the list ------------------------------------------------------------------------------------ */
@@ -52,9 +53,11 @@ static void run_add(Page *p, const char *folder, const char *model)
 	while (n > 1 && whole[n - 1] == '/')
 		whole[--n] = '\0';
 	pthread_mutex_lock(&p->lock);
-	bool known = !whole || p->runs == PAGE_RUNS;
+	bool known = !whole;
 	for (uint32_t i = 0; i < p->runs && !known; i++)
 		known = !strcmp(p->run[i].name, whole);
+	p->full = p->full || (!known && p->runs == PAGE_RUNS);
+	known = known || p->full;
 	if (!known) {
 		p->run[p->runs] = (PageRun){ .name = whole, .fd = -1 };
 		if (folder)
@@ -122,10 +125,9 @@ PageRun *page_run(Page *p, uint64_t number)
 	return known ? &p->run[number] : NULL;
 }
 
-int page_add(Page *p, Args *a, const char *path)
+int page_add(Page *p, const char *path)
 {
 	struct stat st;
-	(void)a;
 	if (stat(path, &st)) {
 		complain("name the folder of train --run DIR, a folder of such folders, or a model", "cannot open %s: %s", path,
 		         strerror(errno));
@@ -140,7 +142,7 @@ int page_add(Page *p, Args *a, const char *path)
 		run_add(p, NULL, path);
 	else if (is_run(path))
 		run_add(p, path, NULL);
-	else if (p->parents < COUNT(p->parent))
+	else
 		p->parent[p->parents++] = path;
 	return EXIT_DONE;
 }
@@ -360,21 +362,19 @@ void trainers_find(Page *p)
 bool page_changed(void *page)
 {
 	Page *p = page;
-	pthread_mutex_lock(&p->lock);
-	uint64_t list = p->list;
 	bool changed = false;
-	pthread_mutex_unlock(&p->lock);
 	if (p->looked++ % SCAN_EVERY == 0)
 		page_scan(p);
 	pthread_mutex_lock(&p->lock);
-	if (p->looked % 5 == 1)
+	if (p->looked % TRAINERS_EVERY == 1)
 		trainers_find(p);
 	for (uint32_t i = 0; i < p->runs; i++) {
 		uint64_t size = metrics_size(&p->run[i]);
 		changed = changed || size != p->run[i].size;
 		p->run[i].size = size;
 	}
-	changed = changed || p->list != list;
+	changed = changed || p->list != p->told;
+	p->told = p->list;
 	pthread_mutex_unlock(&p->lock);
 	return changed;
 }
@@ -446,18 +446,13 @@ size_t page_events(void *page, uint64_t position[VIEW_RUNS], char *text, size_t 
 
 void about_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 {
-	FILE *f;
-	Json j = answer_begin(a, &f);
+	Json j;
 	(void)q;
-	if (!f)
+	if (!answer_begin(a, &j))
 		return;
-	pthread_mutex_lock(&p->lock);
-	uint32_t runs = p->runs;
-	pthread_mutex_unlock(&p->lock);
 	json_text(&j, "version", mp_version());
 	json_bool(&j, "control", p->control);
 	json_bool(&j, "trains", p->trains);
-	json_count(&j, "runs", runs);
 	answer_end(&j, a);
 }
 
@@ -478,37 +473,38 @@ char *run_args(const PageRun *r)
 	return text;
 }
 
+static void run_json(Json *j, const PageRun *r)
+{
+	char *args = run_args(r);
+	json_open(j, NULL, '{');
+	json_text(j, "name", r->name);
+	json_bool(j, "live", r->trainer != 0);
+	json_bool(j, "curve", r->feed || r->fd >= 0);
+	json_bool(j, "model", r->model || (r->folder && holds(r->folder, "last.safetensors")));
+	if (args) {
+		fputs(", \"args\": ", j->f);
+		fputs(args, j->f);
+	}
+	json_close(j, '}');
+	free(args);
+}
+
 void runs_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 {
-	FILE *f;
+	Json j;
 	(void)q;
+	if (!answer_begin(a, &j))
+		return;
 	page_scan(p);
 	pthread_mutex_lock(&p->lock);
 	for (uint32_t i = 0; i < p->runs; i++)
 		metrics_fd(&p->run[i]);
 	trainers_find(p);
-	Json j = answer_begin(a, &f);
-	if (!f) {
-		pthread_mutex_unlock(&p->lock);
-		return;
-	}
 	json_open(&j, "runs", '[');
-	for (uint32_t i = 0; i < p->runs; i++) {
-		PageRun *r = &p->run[i];
-		char *args = run_args(r);
-		json_open(&j, NULL, '{');
-		json_text(&j, "name", r->name);
-		json_bool(&j, "live", r->trainer != 0);
-		json_bool(&j, "curve", r->feed || r->fd >= 0);
-		json_bool(&j, "model", r->model || (r->folder && holds(r->folder, "last.safetensors")));
-		if (args) {
-			fputs(", \"args\": ", f);
-			fputs(args, f);
-		}
-		json_close(&j, '}');
-		free(args);
-	}
+	for (uint32_t i = 0; i < p->runs; i++)
+		run_json(&j, &p->run[i]);
 	json_close(&j, ']');
+	json_bool(&j, "full", p->full);
 	pthread_mutex_unlock(&p->lock);
 	answer_end(&j, a);
 }

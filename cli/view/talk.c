@@ -13,12 +13,12 @@
 
 enum { WINDOW = 7, SYMBOLS = 29, INPUTS = WINDOW * SYMBOLS, TARGETS = 26, BLANK = 26, MOST_LETTERS = 200 };
 
-/* Updates after which the weights are kept; an epoch of letters has 752. */
+/* Updates after which the weights are kept; an epoch of the letters has 752. */
 static const unsigned stage_updates[] = { 0, 5, 20, 60, 150, 400, 752, 1504, 3008, 6016, 11280, 22560 };
 enum { STAGES = COUNT(stage_updates) };
 
 typedef struct Stage {
-	uint64_t updates, epoch;
+	uint64_t updates;
 	double error, right;
 	double *w;
 } Stage;
@@ -29,6 +29,7 @@ struct Talk {
 	Stage stage[STAGES];
 	uint32_t stages;
 	uint64_t links;
+	uint64_t epoch; /* updates of one */
 	uint32_t seed;
 	bool started; /* of the thread that answers */
 	bool training, stop;
@@ -68,7 +69,6 @@ void talk_close(Talk *t)
 
 static bool stage_keep(Talk *t)
 {
-	const mp_report *r = mp_run_get_report(t->s.run);
 	mp_result now = { .size = sizeof now };
 	double *w = calloc(t->links, sizeof *w);
 	bool kept = w && mp_run_get_weights(t->s.run, w, t->links) == MP_OK &&
@@ -78,7 +78,7 @@ static bool stage_keep(Talk *t)
 		return false;
 	}
 	pthread_mutex_lock(&t->lock);
-	t->stage[t->stages] = (Stage){ stage_updates[t->stages], r->epoch, now.error, now.right, w };
+	t->stage[t->stages] = (Stage){ stage_updates[t->stages], now.error, now.right, w };
 	t->stages++;
 	pthread_mutex_unlock(&t->lock);
 	return true;
@@ -165,12 +165,15 @@ static bool talk_prepare(Page *p, Talk *t)
 		snprintf(t->error, sizeof t->error, "%s", t->s.run ? mp_run_messages(t->s.run) : "the network cannot be made");
 	else
 		t->links = mp_net_get_info(t->s.net)->connections;
+	const mp_data_info *info;
+	uint64_t batch = made ? strtoull(mp_run_get(t->s.run, "batch"), NULL, 10) : 0;
+	if (batch && mp_data_get_info(t->s.data, &info) == MP_OK)
+		t->epoch = (info->cases + batch - 1) / batch;
 	return made;
 }
 
 void talk_train_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 {
-	FILE *f;
 	if (p->trains) {
 		answer_error(a, 409, "this process trains a run; NETtalk is in the page of: microprop view");
 		return;
@@ -191,32 +194,28 @@ void talk_train_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	}
 	t->training = true;
 	t->started = !pthread_create(&t->thread, NULL, talk_run, t); /* without threads talk_answer does it */
-	Json j = answer_begin(a, &f);
-	if (f)
-		answer_end(&j, a);
+	answer_empty(a);
 }
 
 void talk_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 {
-	FILE *f;
+	Json j;
 	Talk *t = p->talk;
 	(void)q;
 	if (t && !t->started && t->training) /* no other thread writes the latter then */
 		stage_train(t);
-	Json j = answer_begin(a, &f);
-	if (!f)
+	if (!answer_begin(a, &j))
 		return;
 	if (t)
 		pthread_mutex_lock(&t->lock);
 	json_text(&j, "data", t ? t->name : NULL);
 	json_bool(&j, "training", t && t->training);
 	json_count(&j, "seed", t ? t->seed : 0);
-	json_count(&j, "of", STAGES);
+	json_count(&j, "epoch", t ? t->epoch : 0);
 	json_open(&j, "stages", '[');
 	for (uint32_t i = 0; t && i < t->stages; i++) {
 		json_open(&j, NULL, '{');
 		json_count(&j, "updates", t->stage[i].updates);
-		json_count(&j, "epoch", t->stage[i].epoch);
 		json_number(&j, "error", t->stage[i].error);
 		json_number(&j, "right", t->stage[i].right);
 		json_close(&j, '}');
@@ -340,7 +339,7 @@ static bool letters_run(Talk *t, uint32_t stage, const Letters *l, float *x, dou
 
 void talk_words_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 {
-	FILE *f;
+	Json j;
 	Talk *t = p->talk;
 	const char *text = q->argument(q, "text");
 	uint64_t stage = query_count(q, "stage", 0);
@@ -357,8 +356,7 @@ void talk_words_answer(Page *p, const ViewRequest *q, ViewAnswer *a)
 	float *x = calloc((size_t)l.count * INPUTS, sizeof *x);
 	double *out = calloc((size_t)l.count * TARGETS, sizeof *out);
 	if (x && out && letters_run(t, (uint32_t)stage, &l, x, out)) {
-		Json j = answer_begin(a, &f);
-		if (f) {
+		if (answer_begin(a, &j)) {
 			json_count(&j, "stage", stage);
 			words_json(&j, t, &l, out);
 			answer_end(&j, a);

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* train --view: the page of the run that this process trains.
  *
- * Must hold: the trainer copies a line of metrics at each report and never waits for a browser. Norms of the weights
- * are computed at most once a second. */
-#include <math.h>
+ * Must hold: the trainer copies a line of metrics at each report and never waits for a browser. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "page.h"
-
-enum { MOST_LINKS = 1 << 20 }; /* of a network whose norms are computed */
 
 /* Reports that reach the page: all of the first ones, then one in each ten-thousandth of the time so far. Some 100,000
  * in a day, as many bytes as a small model, however fast epochs are. */
@@ -19,9 +15,6 @@ struct Viewer {
 	Page page;
 	Feed feed;
 	Host *host;
-	double *w, *before; /* weights now, and when last looked at */
-	uint64_t links, updates;
-	double looked;
 	uint64_t lines;     /* that the feed got */
 	double began, sent; /* when it got the first, and the last */
 };
@@ -34,8 +27,6 @@ static void viewer_free(Viewer *w)
 	free(w->feed.text);
 	free(w->feed.held);
 	free(w->feed.args);
-	free(w->w);
-	free(w->before);
 	free(w);
 }
 
@@ -75,11 +66,6 @@ int viewer_start(Viewer **viewer, const RunDir *dir, Session *s, const char *dat
 	w->page.runs = 1;
 	w->page.trains = true;
 	w->page.control = args_flag(a, "control");
-	w->links = mp_net_get_info(s->net)->connections;
-	if (w->links <= MOST_LINKS) {
-		w->w = calloc(w->links, sizeof *w->w);
-		w->before = calloc(w->links, sizeof *w->before);
-	}
 	signal(SIGPIPE, SIG_IGN);
 	w->host = host_start(&w->page, 0, &rc);
 	if (!w->host) {
@@ -89,28 +75,6 @@ int viewer_start(Viewer **viewer, const RunDir *dir, Session *s, const char *dat
 	show(stderr, "view: http://127.0.0.1:%u/#%s\n", host_port(w->host), host_token(w->host));
 	*viewer = w;
 	return EXIT_DONE;
-}
-
-/* Of the weights, and of their change per update since the last time. */
-static void norms_json(Viewer *w, Json *j, mp_run *run, const mp_report *r)
-{
-	double now = wall_clock(), norm = 0, step = 0;
-	if (!w->w || !w->before || (now - w->looked < 1 && !r->stopped_by))
-		return;
-	if (mp_run_get_weights(run, w->w, w->links) != MP_OK)
-		return;
-	for (uint64_t i = 0; i < w->links; i++) {
-		norm += w->w[i] * w->w[i];
-		step += (w->w[i] - w->before[i]) * (w->w[i] - w->before[i]);
-	}
-	json_number(j, "weight_norm", sqrt(norm));
-	if (w->updates && r->updates > w->updates)
-		json_number(j, "step_norm", sqrt(step) / (double)(r->updates - w->updates));
-	double *last = w->before;
-	w->before = w->w;
-	w->w = last;
-	w->updates = r->updates;
-	w->looked = now;
 }
 
 static bool report_counts(Viewer *w, const mp_report *r)
@@ -124,21 +88,14 @@ static bool report_counts(Viewer *w, const mp_report *r)
 	return true;
 }
 
-bool viewer_report(Viewer *w, mp_run *run, const mp_report *r)
+bool viewer_report(Viewer *w, const mp_report *r, const Norms *n)
 {
 	TextFile f;
 	if (!w)
 		return false;
-	if (!report_counts(w, r) || !text_begin(&f))
+	if (!report_counts(w, r) || !report_line(&f, r, n))
 		return atomic_exchange(&w->page.save, false);
-	Json j = { .f = f.f };
-	json_open(&j, NULL, '{');
-	json_count(&j, "epoch", r->epoch);
-	json_report(&j, r);
-	norms_json(w, &j, run, r);
-	json_end(&j);
-	if (!fclose(f.f))
-		feed_line(&w->feed, f.text, f.len, r->stopped_by);
+	feed_line(&w->feed, f.text, f.len, r->stopped_by);
 	free(f.text);
 	return atomic_exchange(&w->page.save, false);
 }

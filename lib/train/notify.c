@@ -25,11 +25,23 @@ const char *end_reason(const Loop *l)
 	return must_stop(r) ? "signal" : NULL;
 }
 
+/* Epochs 1 to 32, then 16 until their number has doubled, and so on: a curve even of a run of milliseconds. */
+static bool on_curve(uint64_t epoch)
+{
+	uint64_t step = 1;
+	while (epoch / step > 32)
+		step *= 2;
+	return epoch % step == 0;
+}
+
 bool report_due(const Loop *l)
 {
-	if (l->r->opt.report)
-		return l->r->at.epoch % (uint64_t)l->r->opt.report == 0;
-	return l->timed_until - l->reported >= 0.1;
+	const Options *o = &l->r->opt;
+	if (o->report)
+		return l->r->at.epoch % (uint64_t)o->report == 0;
+	if (l->timed_until - l->reported >= 0.1)
+		return true;
+	return (l->test || o->keep_best) && on_curve(l->r->at.epoch); /* such a run stops after every epoch */
 }
 
 static bool is_root(const Run *r) { return !r->ranks || r->ranks->comm->rank == 0; }

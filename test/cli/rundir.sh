@@ -64,3 +64,11 @@ stat -c '%a %n' runs/mask/last.safetensors
 echo "exit $?"
 [ $(wc -l <runs/full/metrics.jsonl) -gt 5 ] && echo lines
 grep -vc '^{"epoch": [0-9]*, .*}$' runs/full/metrics.jsonl
+# norms: with plain gradient descent a change of the weights is the rate times the gradient, summed over the 4 cases
+t train xor.topo --norms --quiet
+"$MICROPROP" train xor.topo --rule momentum --momentum 0 --rate 0.5 --until never --epochs 2 --run runs/norms --norms --quiet >/dev/null
+tr -d '{},' <runs/norms/metrics.jsonl | awk '{ for (i = 1; i < NF; i++) if ($i ~ /_norm/) n[NR $i] = $(i + 1) }
+	END { d = n["2\"step_norm\":"] - 0.5 * 4 * n["1\"gradient_norm\":"]; print (n["2\"weight_norm\":"] > 0), (n["1\"gradient_norm\":"] > 0), (d * d < 1e-12) }'
+# a curve also of a run that is over before a tenth of a second has passed
+"$MICROPROP" train xor.topo --until never --epochs 200 --run runs/short --quiet >/dev/null
+sed 's/.*"epoch": \([0-9]*\),.*/\1/' runs/short/metrics.jsonl | awk '$1 <= 32 { n++ } END { print n, $1, (NR >= 70) }'
