@@ -19,7 +19,7 @@
 
 #include "server.h"
 
-enum { TICK_MS = 100, NICE = 10 };
+enum { TICK_MS = 100, NICE = 10, END_MS = 500 }; /* END_MS: for streams to end when the server stops */
 
 double clock_now(void)
 {
@@ -299,6 +299,22 @@ static struct MHD_Daemon *daemon_start(ViewServer *s, uint16_t port)
 	                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(2 * REQUEST_BYTES), MHD_OPTION_END);
 }
 
+static bool streams_open(ViewServer *s)
+{
+	pthread_mutex_lock(&s->lock);
+	bool open = s->streams;
+	pthread_mutex_unlock(&s->lock);
+	return open;
+}
+
+/* They have been woken, and send what is left; a client that does not read is not waited for. */
+static void streams_end(ViewServer *s)
+{
+	const struct timespec moment = { 0, 5 * 1000000L };
+	for (int ms = 0; ms < END_MS && streams_open(s); ms += 5)
+		nanosleep(&moment, NULL);
+}
+
 static void server_stop(ViewServer *s)
 {
 	pthread_mutex_lock(&s->lock);
@@ -309,6 +325,7 @@ static void server_stop(ViewServer *s)
 	for (size_t i = 0; i < VIEW_LANES; i++)
 		pthread_join(s->lane[i].thread, NULL);
 	pthread_join(s->ticker, NULL); /* it has woken all streams */
+	streams_end(s);
 	MHD_stop_daemon(s->daemon);
 	server_free(s);
 }

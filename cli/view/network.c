@@ -29,6 +29,7 @@ struct Network {
 	uint64_t epoch;        /* of a checkpoint that was kept; 0: the last */
 	struct timespec saved; /* its file's time */
 	ino_t inode;
+	bool guesses;         /* outputs name a class or a code word, not a pattern or numbers */
 	char data_error[400]; /* why there are no cases; "": there are, or they were not opened yet */
 	char data_name[200];
 	const mp_metrics *metrics;
@@ -177,6 +178,8 @@ static bool data_open(Page *p, Network *n)
 		snprintf(n->data_error, sizeof n->data_error, "%s has other inputs than the network", name);
 	else
 		n->cases = info->cases;
+	const char *kind = n->data_error[0] ? NULL : mp_data_get_kind(n->s.data);
+	n->guesses = kind && (info->codes || !strcmp(kind, "classes") || !strcmp(kind, "binary"));
 	return !n->data_error[0];
 }
 
@@ -458,13 +461,14 @@ static void case_json(Json *j, Network *n, const float *x, const float *y, const
 		for (uint32_t k = 0; k < net->outputs; k++)
 			json_number(j, NULL, out[k]);
 		json_close(j, ']');
-		if (y) {
+		for (uint32_t k = 0; y && k < net->outputs; k++)
+			target[k] = (double)y[k];
+		if (y && n->guesses) {
 			json_text(j, "guess", mp_data_get_guess(n->s.data, out));
-			for (uint32_t k = 0; k < net->outputs; k++)
-				target[k] = (double)y[k];
 			json_text(j, "target", mp_data_get_guess(n->s.data, target));
-			numbers_json(j, "targets", y, net->outputs);
 		}
+		if (y)
+			numbers_json(j, "targets", y, net->outputs);
 	}
 	free(out);
 	free(target);
@@ -521,7 +525,7 @@ static void worst_json(Json *j, Network *n)
 		if (n->metrics->confusion) {
 			json_text(j, "target", metrics_class(n->metrics, c->target, number));
 			json_text(j, "guess", metrics_class(n->metrics, c->guess, number));
-		} else {
+		} else if (n->guesses) {
 			char wanted[64];
 			snprintf(wanted, sizeof wanted, "%s", mp_data_get_guess(n->s.data, c->targets));
 			json_text(j, "target", wanted);

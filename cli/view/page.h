@@ -23,6 +23,7 @@ typedef struct Feed {
 	char *held; /* lines that found it locked; the trainer's own */
 	size_t held_len;
 	char *args; /* as args.json */
+	bool ended; /* the page's lock is its own */
 } Feed;
 
 typedef struct PageRun {

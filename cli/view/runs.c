@@ -351,7 +351,7 @@ void trainers_find(Page *p)
 		fclose(f);
 	for (uint32_t i = 0; i < p->runs; i++) {
 		if (p->run[i].feed)
-			trainer[i] = getpid();
+			trainer[i] = p->run[i].feed->ended ? 0 : getpid();
 		if (trainer[i] != p->run[i].trainer) {
 			p->run[i].trainer = trainer[i];
 			p->list++;

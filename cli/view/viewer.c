@@ -104,6 +104,10 @@ void viewer_stop(Viewer *w)
 {
 	if (!w)
 		return;
+	pthread_mutex_lock(&w->page.lock);
+	w->feed.ended = true;
+	trainers_find(&w->page); /* pages hear of it as their streams end */
+	pthread_mutex_unlock(&w->page.lock);
 	host_stop(w->host);
 	viewer_free(w);
 }

@@ -71,6 +71,7 @@ async function route() {
 export const app = {
 	about: {},
 	runs: [],
+	full: false, // there are more runs than these
 	listen: (fn) => listeners.add(fn),
 	go: (name) => {
 		location.hash = name;
@@ -98,8 +99,22 @@ function lineAdd(run, text) {
 	for (const column of Object.values(run.columns)) if (column.length === n) column.push(NaN);
 }
 
+// Runs have the names of their folders, without the folders that all of them are in.
+function nameRuns(runs) {
+	const parts = runs.map((r) => r.name.split("/"));
+	const least = runs.length ? Math.min(...parts.map((p) => p.length - 1)) : 0;
+	let shared = 0;
+	while (shared < least && parts.every((p) => p[shared] === parts[0][shared])) shared++;
+	runs.forEach((r, i) => {
+		r.path = r.name;
+		r.name = parts[i].slice(shared).join("/");
+	});
+}
+
 async function runsLoad() {
-	const { runs } = await getJson("/api/runs");
+	const { runs, full } = await getJson("/api/runs");
+	app.full = full;
+	nameRuns(runs);
 	await Promise.all(
 		runs.map(async (r, i) => {
 			const known = app.runs[i];
@@ -136,7 +151,12 @@ function eventsStart() {
 	});
 	source.addEventListener("runs", async (e) => {
 		const live = JSON.parse(e.data);
-		if (live.length !== app.runs.length || app.runs.some((r, i) => r.live !== (live[i] === 1)))
+		if (app.about.trains && !live[0]) {
+			source.close(); // the server is the trainer, and ends with it
+			for (const r of app.runs) r.live = false;
+			state.textContent = "the run has ended";
+			tell("runs");
+		} else if (live.length !== app.runs.length || app.runs.some((r, i) => r.live !== (live[i] === 1)))
 			await runsLoad().catch((x) => note(x.message));
 	});
 }

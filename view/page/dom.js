@@ -14,6 +14,23 @@ export function h(tag, props, ...children) {
 	return e;
 }
 
+// A part of a view, under its heading.
+export const card = (title, ...rest) =>
+	h("section", { className: "card", "aria-label": title }, h("h2", {}, title), ...rest);
+
+export function swatch(colour) {
+	const e = h("span", { className: "swatch" });
+	e.style.background = colour;
+	return e;
+}
+
+export const choice = (label, values, value, onchange) =>
+	h(
+		"select",
+		{ "aria-label": label, onchange },
+		values.map((v) => h("option", { value: v, selected: v === value }, v)),
+	);
+
 export function note(text) {
 	const e = document.getElementById("note");
 	e.textContent = text;

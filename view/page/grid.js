@@ -10,6 +10,8 @@ export function columnsFor(n) {
 	return n <= 40 ? n : 32;
 }
 
+const NAMED = 9; // pixels of a cell that can have a name
+
 const mix = (a, b, t) => a.map((v, i) => Math.round(v + (b[i] - v) * t));
 function rgb(name) {
 	const hex = css(name).slice(1),
@@ -18,11 +20,11 @@ function rgb(name) {
 }
 
 // options: label, tip(row, column, value) -> text, onpick(row, column), squares (Hinton), least and most (CSS pixels of
-// a cell)
+// a cell); names: of rows and columns, shown where there is room for them
 export class Grid {
 	constructor(options) {
 		Object.assign(this, { least: 4, most: 22, label: "matrix" }, options);
-		this.rows = this.columns = 0;
+		this.rows = this.columns = this.margin = 0;
 		this.values = [];
 		this.canvas = h("canvas", { className: "plain", role: "img", tabIndex: this.onpick ? 0 : -1 });
 		this.tipBox = h("div", { className: "tip", hidden: true });
@@ -32,7 +34,10 @@ export class Grid {
 		this.at = [0, 0];
 		const cell = (e) => {
 			const box = this.canvas.getBoundingClientRect();
-			return [Math.floor((e.clientY - box.top) / this.size), Math.floor((e.clientX - box.left) / this.size)];
+			return [
+				Math.floor((e.clientY - box.top - this.margin) / this.size),
+				Math.floor((e.clientX - box.left - this.margin) / this.size),
+			];
 		};
 		this.canvas.addEventListener("pointermove", (e) => this.hover(...cell(e)));
 		this.canvas.addEventListener("pointerleave", () => {
@@ -79,20 +84,25 @@ export class Grid {
 		this.tipBox.hidden = i < 0 || !this.tip;
 		if (this.tipBox.hidden) return;
 		this.tipBox.textContent = this.tip(r, c, this.values[i]);
-		const right = (c + 1) * this.size + 8,
+		const right = this.margin + (c + 1) * this.size + 8,
 			wide = this.element.clientWidth + this.element.scrollLeft;
-		const left = Math.max(0, c * this.size - 8 - this.tipBox.offsetWidth);
+		const left = Math.max(0, this.margin + c * this.size - 8 - this.tipBox.offsetWidth);
 		this.tipBox.style.left = `${right + this.tipBox.offsetWidth < wide ? right : left}px`;
-		this.tipBox.style.top = `${Math.max(0, r * this.size - 4)}px`;
+		this.tipBox.style.top = `${Math.max(0, this.margin + r * this.size - 4)}px`;
 	}
 
 	paint() {
 		if (!this.element.isConnected || !this.rows) return;
 		const ratio = devicePixelRatio || 1,
 			room = this.element.clientWidth;
-		const size = (this.size = Math.max(this.least, Math.min(this.most, Math.floor(room / this.columns))));
-		const width = this.columns * size,
-			height = this.rows * size,
+		const longest = (this.names ?? []).reduce((n, name) => Math.max(n, name.length), 0),
+			margin = Math.min(90, 8 + 7 * longest);
+		let size = Math.min(this.most, Math.floor((room - margin) / this.columns));
+		this.margin = this.names && size >= NAMED ? margin : 0;
+		if (!this.margin) size = Math.min(this.most, Math.floor(room / this.columns));
+		this.size = size = Math.max(this.least, size);
+		const width = this.margin + this.columns * size,
+			height = this.margin + this.rows * size,
 			c = this.canvas;
 		c.width = width * ratio;
 		c.height = height * ratio;
@@ -103,8 +113,10 @@ export class Grid {
 		const plus = rgb("--plus"),
 			minus = rgb("--minus"),
 			ground = rgb(this.ground ?? (this.squares ? "--grid" : "--card"));
+		if (this.margin) this.paintNames(ctx);
+		ctx.translate(this.margin, this.margin);
 		ctx.fillStyle = css(this.ground ? "--card" : "--grid");
-		ctx.fillRect(0, 0, width, height);
+		ctx.fillRect(0, 0, this.columns * size, this.rows * size);
 		const gap = size >= 8 ? 1 : 0;
 		for (let i = 0; i < this.values.length; i++) {
 			const v = this.values[i],
@@ -134,5 +146,23 @@ export class Grid {
 				);
 		}
 		c.setAttribute("aria-label", `${this.label}: ${this.rows} rows of ${this.columns}, largest ${num(this.max)}`);
+	}
+
+	paintNames(ctx) {
+		const { margin, size } = this;
+		ctx.fillStyle = css("--soft");
+		ctx.font = `${Math.min(12, size)}px system-ui, sans-serif`;
+		ctx.textBaseline = "middle";
+		this.names.forEach((name, i) => {
+			const at = margin + (i + 0.5) * size;
+			ctx.textAlign = "right";
+			ctx.fillText(name, margin - 5, at, margin - 6);
+			ctx.save();
+			ctx.translate(at, margin - 5);
+			ctx.rotate(-Math.PI / 2);
+			ctx.textAlign = "left";
+			ctx.fillText(name, 0, 0, margin - 6);
+			ctx.restore();
+		});
 	}
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // NETtalk: a network learns to read aloud; words are transcribed and spoken at each stage of learning.
-import { h, num, share, getJson, post, note, colour, save, css } from "./dom.js";
+import { h, num, share, card, getJson, post, note, colour, save, css } from "./dom.js";
 import { Chart } from "./plot.js";
-import { synthesize, speak, stop_speaking, wav } from "./speech.js";
+import { synthesize, speak, stopSpeaking, wav } from "./speech.js";
 
 const features = [
 	"Front1",
@@ -95,8 +95,6 @@ export async function open() {
 		answer = null,
 		chosen = null,
 		touring = false;
-	const card = (title, ...rest) =>
-		h("section", { className: "card", "aria-label": title }, h("h2", {}, title), ...rest);
 	const train = h("button", { type: "button", className: "main", onclick: () => begin() }, "Train a network");
 	const stage = h("input", {
 		type: "range",
@@ -202,7 +200,7 @@ export async function open() {
 				? h(
 						"span",
 						{},
-						`After ${num(s.updates)} updates (${num(s.updates / 752, 2)} passes through ${state.data}): `,
+						`After ${num(s.updates)} updates (${num(s.updates / state.epoch, 2)} passes through ${state.data}): `,
 						h("b", { id: "talk-right" }, share(s.right)),
 						" of its letters right, error ",
 						num(s.error),
@@ -411,7 +409,7 @@ export async function open() {
 		},
 		hide: () => {
 			touring = false;
-			stop_speaking();
+			stopSpeaking();
 		},
 	};
 }

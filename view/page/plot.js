@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Line charts on a canvas: linear and logarithmic axes, zoom by dragging, wheel or keys, values under the pointer; the
 // same drawing goes to PNG, to SVG (svg.js) and, as numbers, to CSV.
-import { h, css, num, fit, later, save } from "./dom.js";
+import { h, css, num, fit, later, save, swatch } from "./dom.js";
 import { SvgContext } from "./svg.js";
 
 const LEFT = 58,
@@ -10,7 +10,8 @@ const LEFT = 58,
 	BOTTOM = 34,
 	HEIGHT = 260;
 
-function ticks(lo, hi, log, most) {
+// Values to mark on an axis from lo to hi, about as many as `most`; log: lo > 0.
+export function ticks(lo, hi, log, most) {
 	const out = [];
 	if (log) {
 		const a = Math.floor(Math.log10(lo)),
@@ -22,15 +23,20 @@ function ticks(lo, hi, log, most) {
 				const v = m * 10 ** e;
 				if (v >= lo * 0.9999 && v <= hi * 1.0001) out.push(v);
 			}
-		return out;
+		if (out.length > 1) return out;
+		out.length = 0; // less than an octave: as on a linear axis
 	}
 	const raw = (hi - lo) / most,
 		p = 10 ** Math.floor(Math.log10(raw));
 	const step = [1, 2, 5, 10].map((m) => m * p).find((s) => s >= raw) ?? raw;
-	for (let v = Math.ceil(lo / step) * step; v <= hi + step * 1e-6; v += step)
-		out.push(Math.abs(v) < step * 1e-6 ? 0 : v);
+	const first = Math.ceil(lo / step),
+		count = Math.min(2 * most, Math.floor(hi / step + 1e-6) - first + 1); // bounded, whatever the rounding
+	for (let i = 0; i < count; i++) out.push((first + i) * step || 0); // not -0
 	return out;
 }
+
+// Values that differ by no more than rounding errors do not span an axis.
+const alike = (lo, hi) => hi - lo <= 1e-9 * Math.max(Math.abs(lo), Math.abs(hi));
 
 // Exponential moving average, corrected at its beginning.
 export function smooth(y, weight) {
@@ -46,7 +52,7 @@ export function smooth(y, weight) {
 }
 
 export class Chart {
-	// options: title, xTitle, percent
+	// options: title, xTitle, percent, legend (it has one), controls (an element beside the title)
 	constructor(options) {
 		Object.assign(this, { title: "", xTitle: "epoch", logX: false, logY: false, smoothing: 0 }, options);
 		this.series = []; // { name, colour, dash, x: [], y: [] }
@@ -54,15 +60,17 @@ export class Chart {
 		this.canvas = h("canvas", { tabIndex: 0, role: "img" });
 		this.tip = h("div", { className: "tip", hidden: true });
 		this.box = h("div", { className: "chart" }, this.canvas, this.tip);
+		this.heading = h("h2");
 		const tool = (text, label, fn) =>
-			h("button", { type: "button", title: label, "aria-label": `${this.title}: ${label}`, onclick: fn }, text);
+			h("button", { type: "button", title: label, "data-does": label, onclick: fn }, text);
 		this.element = h(
 			"section",
-			{ className: "card", "aria-label": this.title },
+			{ className: "card" },
 			h(
 				"div",
 				{ className: "head" },
-				h("h2", {}, this.title),
+				this.heading,
+				this.controls,
 				h(
 					"div",
 					{ className: "tools" },
@@ -82,9 +90,17 @@ export class Chart {
 			this.box,
 			this.legend ? (this.legendBox = h("div", { className: "bar small soft" })) : "",
 		);
+		this.rename(this.title);
 		this.draw = later(() => this.paint());
 		this.listen();
 		new ResizeObserver(() => this.draw()).observe(this.box);
+	}
+
+	rename(title) {
+		this.title = this.heading.textContent = title;
+		this.element.setAttribute("aria-label", title);
+		for (const b of this.element.querySelectorAll("[data-does]"))
+			b.setAttribute("aria-label", `${title}: ${b.dataset.does}`);
 	}
 
 	fileName(ending) {
@@ -102,7 +118,10 @@ export class Chart {
 				if (x < x0) x0 = x;
 				if (x > x1) x1 = x;
 			}
-		if (this.zoom) [x0, x1] = this.zoom;
+		if (this.zoom) {
+			x0 = this.logX ? Math.max(x0, this.zoom[0]) : this.zoom[0]; // x0 is positive then
+			x1 = this.zoom[1];
+		}
 		for (const s of this.series)
 			for (let i = 0; i < s.x.length; i++) {
 				const y = s.y[i];
@@ -111,12 +130,12 @@ export class Chart {
 				if (y > y1) y1 = y;
 			}
 		if (!(x1 >= x0) || !(y1 >= y0)) return null;
-		if (x1 === x0) {
+		if (alike(x0, x1)) {
 			x0 = this.logX ? x0 / 2 : x0 - 1;
 			x1 = this.logX ? x1 * 2 : x1 + 1;
 		}
 		if (this.logY) {
-			if (y0 === y1) {
+			if (alike(y0, y1)) {
 				y0 /= 2;
 				y1 *= 2;
 			}
@@ -128,9 +147,10 @@ export class Chart {
 				y0 = Math.max(0, y0 - 0.02);
 				y1 = Math.min(1.005, y1 + 0.02);
 			} else if (y0 > 0 && y0 < 0.35 * y1) y0 = 0;
-			if (y0 === y1) {
-				y0 -= 0.5;
-				y1 += 0.5;
+			if (alike(y0, y1)) {
+				const room = Math.abs(y0) / 2 || 0.5;
+				y0 -= room;
+				y1 += room;
 			}
 			const pad = this.percent ? 0 : (y1 - y0) * 0.05;
 			y1 += pad;
@@ -207,6 +227,7 @@ export class Chart {
 			return null;
 		}
 		const scale = this.scales(r, width),
+			most = Math.max(4, Math.floor(width / 90)),
 			text = (v) => (this.percent ? num(100 * v, 3) + " %" : num(v, 3));
 		ctx.lineWidth = 1;
 		ctx.strokeStyle = colours.grid;
@@ -221,7 +242,7 @@ export class Chart {
 			ctx.fillText(text(v), LEFT - 6, py + 4);
 		}
 		ctx.textAlign = "center";
-		for (const v of ticks(r.x0, r.x1, this.logX, Math.max(3, Math.floor(width / 90)))) {
+		for (const v of ticks(r.x0, r.x1, this.logX, most)) {
 			const px = Math.round(scale.x(v)) + 0.5;
 			ctx.beginPath();
 			ctx.moveTo(px, HEIGHT - BOTTOM);
@@ -250,16 +271,7 @@ export class Chart {
 				this.line(ctx, s, s.y, scale, width);
 				ctx.globalAlpha = 1;
 			}
-			if (s.points) {
-				ctx.fillStyle = s.colour;
-				for (let i = 0; i < s.x.length; i++) {
-					if (!Number.isFinite(s.y[i]) || (this.logY && s.y[i] <= 0)) continue;
-					ctx.beginPath();
-					ctx.arc(scale.x(s.x[i]), scale.y(s.y[i]), 4, 0, 7);
-					ctx.fill();
-				}
-				continue;
-			}
+			if (s.points) continue;
 			ctx.lineWidth = 1.8;
 			this.line(ctx, s, smooth(s.y, this.smoothing), scale, width);
 			if (s.x.length === 1) {
@@ -269,7 +281,20 @@ export class Chart {
 		}
 		ctx.setLineDash([]);
 		ctx.restore();
+		for (const s of this.series) if (s.points) this.dots(ctx, s, r, scale);
 		return { r, scale };
+	}
+
+	// Not clipped: half of a point at the edge would be lost.
+	dots(ctx, s, r, scale) {
+		ctx.fillStyle = s.colour;
+		for (let i = 0; i < s.x.length; i++) {
+			const inside = s.x[i] >= r.x0 && s.x[i] <= r.x1 && s.y[i] >= r.y0 && s.y[i] <= r.y1;
+			if (!inside) continue;
+			ctx.beginPath();
+			ctx.arc(scale.x(s.x[i]), scale.y(s.y[i]), 4, 0, 7);
+			ctx.fill();
+		}
 	}
 
 	colours() {
@@ -291,11 +316,7 @@ export class Chart {
 		this.canvas.setAttribute("aria-label", `${this.title} by ${this.xTitle}: ${last || "no values yet"}`);
 		this.tip.hidden = true;
 		this.legendBox?.replaceChildren(
-			...this.series.map((s) => {
-				const swatch = h("span", { className: "swatch" });
-				swatch.style.background = s.colour;
-				return h("span", {}, swatch, s.name);
-			}),
+			...this.series.map((s) => h("span", {}, swatch(s.colour), s.name)),
 		);
 		if (!drawn) return;
 		if (this.drag && this.drag.to !== undefined) {
@@ -345,11 +366,17 @@ export class Chart {
 		}
 		this.tip.replaceChildren(
 			h("b", {}, `${this.xTitle} ${num(snapped)}`),
-			...rows.slice(0, 12).map(([s, , y]) => {
-				const swatch = h("span", { className: "swatch" });
-				swatch.style.background = s.colour;
-				return h("div", {}, swatch, `${s.name}  `, h("b", {}, this.percent ? num(100 * y) + " %" : num(y)));
-			}),
+			...rows
+				.slice(0, 12)
+				.map(([s, , y]) =>
+					h(
+						"div",
+						{},
+						swatch(s.colour),
+						`${s.name}  `,
+						h("b", {}, this.percent ? num(100 * y) + " %" : num(y)),
+					),
+				),
 		);
 		this.tip.hidden = false;
 		const left = px + 12 + this.tip.offsetWidth < width ? px + 12 : px - 12 - this.tip.offsetWidth;

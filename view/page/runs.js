@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs: learning curves over each other, options beside each other.
-import { h, num, share, colour, post, note, later } from "./dom.js";
+import { h, num, share, colour, post, note, later, swatch } from "./dom.js";
 import { Chart } from "./plot.js";
 
 // Charts: which columns they show; the second of a pair is the same on test data.
@@ -8,13 +8,14 @@ const known = [
 	{ title: "Error", keys: ["error", "test_error"] },
 	{ title: "Accuracy", keys: ["right", "test_right"], percent: true },
 	{ title: "Within the threshold", keys: ["within", "test_within"], percent: true },
+	{ title: "Gradient norm", keys: ["gradient_norm"] },
 	{ title: "Weight norm", keys: ["weight_norm"] },
 	{ title: "Weight change per update", keys: ["step_norm"] },
 	{ title: "Learning rate", keys: ["rate"] },
 	{ title: "Speed (MCPS)", keys: ["mcps"] },
 	{ title: "Simulated speed (MCPS)", keys: ["simulated_mcps"] },
 ];
-const axes = { epoch: "epoch", updates: "updates", seconds: "seconds", simulated_seconds: "simulated_seconds" };
+const axes = ["epoch", "updates", "seconds", "simulated_seconds"];
 
 export async function open(app) {
 	const hidden = new Set();
@@ -26,7 +27,7 @@ export async function open(app) {
 	const axis = h(
 		"select",
 		{ "aria-label": "horizontal axis", onchange: () => draw() },
-		Object.keys(axes).map((k) => h("option", { value: k }, k.replace("_", " "))),
+		axes.map((k) => h("option", { value: k }, k.replace("_", " "))),
 	);
 	const logX = h("input", { type: "checkbox", onchange: () => draw() }),
 		logY = h("input", { type: "checkbox", onchange: () => draw() });
@@ -40,6 +41,7 @@ export async function open(app) {
 		oninput: () => draw(),
 	});
 	const smoothText = h("output", { className: "mono" }, "0");
+	const more = h("p", { className: "small soft" }, "There are more runs; name folders to see others.");
 	const empty = h(
 		"div",
 		{ className: "card empty" },
@@ -67,7 +69,7 @@ export async function open(app) {
 	const body = h(
 		"div",
 		{ className: "split" },
-		h("section", { className: "card", "aria-label": "Runs" }, h("h1", {}, "Runs"), list),
+		h("section", { className: "card", "aria-label": "Runs" }, h("h1", {}, "Runs"), list, more),
 		h(
 			"div",
 			{},
@@ -81,7 +83,6 @@ export async function open(app) {
 				h("span", { className: "soft small" }, "drag to zoom, double-click for all"),
 			),
 			grid,
-			h("p", {}),
 			optionsCard,
 		),
 	);
@@ -100,8 +101,6 @@ export async function open(app) {
 	}
 
 	function item(r) {
-		const swatch = h("span", { className: "swatch" });
-		swatch.style.background = runColour(r);
 		const epoch = last(r, "epoch"),
 			most = limit(r);
 		const text =
@@ -140,7 +139,7 @@ export async function open(app) {
 						options();
 					},
 				}),
-				h("span", {}, swatch, r.name),
+				h("span", { title: r.path }, swatch(runColour(r)), r.name),
 				h(
 					"span",
 					{ className: r.live ? "badge live push" : "badge push" },
@@ -152,7 +151,7 @@ export async function open(app) {
 		);
 	}
 
-	function series(entry, r, key, k) {
+	function series(r, key, k) {
 		const x = r.columns[axis.value],
 			y = r.columns[key];
 		if (!x || !y || !y.some(Number.isFinite)) return null;
@@ -181,7 +180,7 @@ export async function open(app) {
 				c.axis = axis.value;
 				c.zoom = null;
 			}
-			c.series = entry.keys.flatMap((key, k) => runs.map((r) => series(entry, r, key, k))).filter(Boolean);
+			c.series = entry.keys.flatMap((key, k) => runs.map((r) => series(r, key, k))).filter(Boolean);
 			const there = c.series.length > 0 || entry.title === "Error";
 			if (there !== c.element.isConnected) {
 				const shown = charts
@@ -228,7 +227,7 @@ export async function open(app) {
 						"tr",
 						{},
 						h("th", {}, "option"),
-						runs.map((r) => h("th", { scope: "col" }, r.name)),
+						runs.map((r) => h("th", { scope: "col", title: r.path }, r.name)),
 					),
 				),
 				h("tbody", {}, body.filter(Boolean)),
@@ -240,6 +239,7 @@ export async function open(app) {
 	function all() {
 		if (app.runs.length > 1 && counted < 2) onlyDifferent.checked = true;
 		counted = app.runs.length;
+		more.hidden = !app.full;
 		empty.hidden = app.runs.length > 0;
 		body.hidden = app.runs.length === 0;
 		list.replaceChildren(...app.runs.map(item));

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 // A schedule as a pipeline: units down, cycles across; a block where an operation issues, a bar until its result is
 // there. Ten thousand cycles are drawn as density, a few as operations with their names.
-import { h, css, num, fit, later } from "./dom.js";
+import { h, css, num } from "./dom.js";
+import { Panned, LABEL, TOP } from "./pan.js";
 
 const UNITS = ["alu", "port", "dram", "switch"],
-	LANE = 5,
-	LABEL = 52,
-	TOP = 20,
-	GAP = 14;
+	TINTS = ["--c0", "--c2", "--c4", "--c3"],
+	GAP = 14,
+	FEW = 0.9, // pixels of a cycle, from which operations are drawn one by one
+	NAMED = 8, // and with their names
+	LANE = 5, // pixels of an operation
+	NAME = 12; // with its name
 
 // Text of microcode -> operations: { unit, cycle, end, text, recorded, number, reads: [v], writes: v }.
 export function parse(listing) {
@@ -54,7 +57,7 @@ export function parse(listing) {
 		op.consumers = [];
 	}
 	for (const op of ops) for (const p of op.producers) p.consumers.push(op);
-	const cycles = Math.max(1, ...ops.map((o) => o.end));
+	const cycles = ops.reduce((most, o) => Math.max(most, o.end), 1);
 	const units = UNITS.map((name, u) => {
 		const own = ops.filter((o) => o.unit === u).sort((a, b) => a.cycle - b.cycle),
 			free = [];
@@ -72,73 +75,59 @@ export function parse(listing) {
 			ops: own,
 			lanes: Math.max(1, free.length),
 			issued,
-			latency: Math.max(1, ...own.map((o) => o.end - o.cycle)),
+			latency: own.reduce((most, o) => Math.max(most, o.end - o.cycle), 1),
 		};
 	}).filter((u) => u.ops.length);
-	return { ops, lines, cycles, units, byCycle: new Map(lines) };
+	return { ops, lines, cycles, units };
 }
 
-export class Schedule {
+export class Schedule extends Panned {
 	constructor(onhover) {
-		this.canvas = h("canvas", { tabIndex: 0, role: "img" });
-		this.tip = h("div", { className: "tip", hidden: true });
-		this.box = h("div", { className: "chart" }, this.canvas, this.tip);
+		super();
 		this.onhover = onhover;
-		this.from = 0;
-		this.scale = 1; // first cycle, pixels of a cycle
-		this.draw = later(() => this.paint());
-		this.listen();
-		new ResizeObserver(() => {
-			if (this.data) {
-				this.clamp();
-				this.draw();
-			}
-		}).observe(this.box);
 	}
 
 	set(data) {
 		this.data = data;
+		this.cycles = data.cycles;
 		this.hovered = null;
+		this.all();
+	}
+
+	// Rows are as high as what is drawn in them needs.
+	layout() {
 		let y = TOP;
-		for (const u of data.units) {
+		for (const u of this.data.units) {
 			u.y = y;
-			u.height = Math.max(22, Math.min(150, u.lanes * LANE + 4));
+			u.height =
+				this.scale < FEW
+					? 40
+					: this.scale < NAMED
+						? Math.max(22, Math.min(150, u.lanes * LANE + 4))
+						: Math.min(480, u.lanes * NAME + 4);
 			u.lane = (u.height - 4) / u.lanes;
 			y += u.height + GAP;
 		}
 		this.height = y;
-		this.all();
 	}
 
-	width() {
-		return Math.max(50, this.box.clientWidth - LABEL);
-	}
-	all() {
-		this.from = 0;
-		this.scale = this.width() / this.data.cycles;
-		this.draw();
-	}
-	clamp() {
-		this.scale = Math.max(this.width() / this.data.cycles, Math.min(60, this.scale));
-		this.from = Math.max(0, Math.min(this.data.cycles - this.width() / this.scale, this.from));
-	}
-	zoom(factor, px = this.width() / 2) {
-		const at = this.from + px / this.scale;
-		this.scale *= factor;
-		this.scale = Math.max(this.width() / this.data.cycles, Math.min(60, this.scale));
-		this.from = at - px / this.scale;
-		this.clamp();
-		this.draw();
-	}
-	pan(cycles) {
-		this.from += cycles;
-		this.clamp();
-		this.draw();
+	paint() {
+		if (this.data) this.layout();
+		super.paint();
 	}
 
-	opAt(px, py) {
+	describe() {
+		return `schedule: ${num(this.data.ops.length)} operations in ${num(this.cycles)} cycles`;
+	}
+
+	hover(px, py) {
+		super.hover(px, py);
+		if (this.data) this.onhover?.(this.hovered ? this.hovered.cycle : this.cycle);
+	}
+
+	found(px, py) {
 		const u = this.data.units.find((o) => py >= o.y && py <= o.y + o.height);
-		if (!u || px < LABEL) return null;
+		if (!u) return null;
 		const cycle = this.from + (px - LABEL) / this.scale,
 			lane = Math.floor((py - u.y - 2) / u.lane);
 		const ops = u.ops;
@@ -154,24 +143,9 @@ export class Schedule {
 		return ops[lo - 1] && cycle - ops[lo - 1].cycle < Math.max(1, 3 / this.scale) ? ops[lo - 1] : null;
 	}
 
-	hover(e) {
-		if (!this.data) return;
-		const box = this.canvas.getBoundingClientRect(),
-			px = e.clientX - box.left,
-			py = e.clientY - box.top;
-		this.cycle = Math.max(0, Math.min(this.data.cycles - 1, Math.floor(this.from + (px - LABEL) / this.scale)));
-		this.hovered = this.opAt(px, py);
-		this.onhover?.(this.hovered ? this.hovered.cycle : this.cycle, this.hovered);
-		this.showTip(px, py);
-		this.draw();
-	}
-
-	showTip(px, py) {
-		const op = this.hovered;
-		this.tip.hidden = !op;
-		if (!op) return;
+	tipOf(op) {
 		const latest = op.producers.reduce((m, p) => (!m || p.end > m.end ? p : m), null);
-		this.tip.replaceChildren(
+		return [
 			h("b", { className: "mono" }, op.text),
 			h(
 				"div",
@@ -203,41 +177,23 @@ export class Schedule {
 						`result used by ${op.consumers.length} operation${op.consumers.length === 1 ? "" : "s"}, `,
 						`first in cycle ${num(Math.min(...op.consumers.map((c) => c.cycle)))}`,
 					)
-				: "",
-		);
-		const w = this.tip.offsetWidth,
-			wide = this.box.clientWidth;
-		this.tip.style.left = `${px + 16 + w < wide ? px + 16 : Math.max(0, px - 16 - w)}px`;
-		this.tip.style.top = `${py + 14}px`;
+				: null,
+		];
 	}
 
-	x(cycle) {
-		return LABEL + (cycle - this.from) * this.scale;
-	}
 	laneY(u, op) {
 		return u.y + 2 + op.lane * u.lane;
 	}
 
-	paint() {
-		const d = this.data;
-		if (!d || !this.box.isConnected) return;
-		const [ctx, width] = fit(this.canvas, this.height),
-			tints = ["--c0", "--c2", "--c4", "--c3"].map(css),
-			ink = css("--ink");
-		ctx.clearRect(0, 0, width, this.height);
-		ctx.font = '12px system-ui, "DejaVu Sans", sans-serif';
-		this.axis(ctx, width);
-		for (const u of d.units) {
-			const tint = tints[UNITS.indexOf(u.name)];
-			ctx.fillStyle = css("--grid");
-			ctx.fillRect(LABEL, u.y, width - LABEL, u.height);
-			ctx.fillStyle = css("--soft");
-			ctx.textAlign = "right";
-			ctx.fillText(u.name, LABEL - 8, u.y + u.height / 2 + 4);
-			if (this.scale < 0.9) this.density(ctx, u, tint, width);
-			else this.operations(ctx, u, tint, width, ink);
+	rows(ctx, width) {
+		const ink = css("--ink");
+		for (const u of this.data.units) {
+			const tint = css(TINTS[UNITS.indexOf(u.name)]);
+			this.row(ctx, width, u.name, u.y, u.height);
+			if (this.scale < FEW) this.density(ctx, u, tint, width);
+			else this.clipped(ctx, width, () => this.operations(ctx, u, tint, width, ink));
 		}
-		if (this.hovered) this.arrows(ctx, ink);
+		if (this.hovered) this.clipped(ctx, width, () => this.arrows(ctx, ink));
 		else if (this.cycle !== undefined) {
 			ctx.strokeStyle = css("--soft");
 			ctx.beginPath();
@@ -245,26 +201,6 @@ export class Schedule {
 			ctx.lineTo(this.x(this.cycle) + 0.5, this.height - GAP);
 			ctx.stroke();
 		}
-		this.canvas.setAttribute(
-			"aria-label",
-			`schedule: ${num(d.ops.length)} operations in ${num(d.cycles)} cycles; shown from cycle ` +
-				`${num(Math.round(this.from))} to ${num(Math.round(this.from + this.width() / this.scale))}`,
-		);
-	}
-
-	axis(ctx, width) {
-		const raw = 90 / this.scale,
-			p = 10 ** Math.floor(Math.log10(raw)),
-			step = Math.max(
-				1,
-				[1, 2, 5, 10].map((m) => m * p).find((s) => s >= raw),
-			);
-		ctx.fillStyle = css("--soft");
-		ctx.textAlign = "center";
-		for (let c = Math.ceil(this.from / step) * step; this.x(c) < width; c += step)
-			ctx.fillText(num(c), this.x(c), 12);
-		ctx.textAlign = "right";
-		ctx.fillText("cycle", LABEL - 8, 12);
 	}
 
 	// A column of pixels is as high as the share of its cycles in which the unit issues.
@@ -272,7 +208,7 @@ export class Schedule {
 		ctx.fillStyle = tint;
 		for (let px = LABEL; px < width; px++) {
 			const a = Math.floor(this.from + (px - LABEL) / this.scale),
-				b = Math.min(this.data.cycles, Math.ceil(this.from + (px + 1 - LABEL) / this.scale));
+				b = Math.min(this.cycles, Math.ceil(this.from + (px + 1 - LABEL) / this.scale));
 			if (b <= a) continue;
 			const part = (u.issued[b] - u.issued[a]) / (b - a);
 			ctx.fillRect(px, u.y + u.height - part * u.height, 1, part * u.height);
@@ -289,10 +225,6 @@ export class Schedule {
 			if (ops[m].cycle < this.from - u.latency) lo = m + 1;
 			else hi = m;
 		}
-		ctx.save();
-		ctx.beginPath();
-		ctx.rect(LABEL, 0, width - LABEL, this.height);
-		ctx.clip();
 		ctx.fillStyle = tint;
 		for (let i = lo; i < ops.length && ops[i].cycle <= last; i++) {
 			const o = ops[i],
@@ -303,7 +235,7 @@ export class Schedule {
 			ctx.globalAlpha = 1;
 			ctx.fillRect(this.x(o.cycle), y, Math.max(1, this.scale - 0.5), tall);
 		}
-		if (u.lane >= 11 && this.scale > 8) {
+		if (u.lane >= NAME - 1 && this.scale >= NAMED) {
 			ctx.fillStyle = ink;
 			ctx.textAlign = "left";
 			ctx.font = "10px ui-monospace, monospace";
@@ -315,15 +247,13 @@ export class Schedule {
 					(ops[i].end - ops[i].cycle) * this.scale - 3,
 				);
 		}
-		ctx.restore();
-		ctx.font = '12px system-ui, "DejaVu Sans", sans-serif';
 	}
 
 	arrows(ctx, ink) {
 		const unit = (o) => this.data.units.find((u) => u.name === UNITS[o.unit]),
 			middle = (o) => {
 				const u = unit(o);
-				return this.scale < 0.9 ? u.y + u.height / 2 : this.laneY(u, o) + u.lane / 2;
+				return this.scale < FEW ? u.y + u.height / 2 : this.laneY(u, o) + u.lane / 2;
 			};
 		const op = this.hovered,
 			curve = (x0, y0, x1, y1) => {
@@ -340,66 +270,12 @@ export class Schedule {
 		ctx.strokeStyle = ink;
 		ctx.lineWidth = 1;
 		const u = unit(op);
-		if (this.scale >= 0.9)
+		if (this.scale >= FEW)
 			ctx.strokeRect(
 				this.x(op.cycle) - 0.5,
 				this.laneY(u, op) - 0.5,
 				(op.end - op.cycle) * this.scale,
 				Math.max(3, u.lane),
 			);
-	}
-
-	listen() {
-		const c = this.canvas;
-		c.addEventListener("pointermove", (e) => {
-			if (this.dragged) {
-				this.from = this.dragged.from - (e.clientX - this.dragged.x) / this.scale;
-				this.clamp();
-				this.tip.hidden = true;
-				this.draw();
-				return;
-			}
-			this.hover(e);
-		});
-		c.addEventListener("pointerdown", (e) => {
-			this.dragged = { x: e.clientX, from: this.from };
-			c.setPointerCapture(e.pointerId);
-		});
-		c.addEventListener("pointerup", () => {
-			this.dragged = null;
-		});
-		c.addEventListener("pointerleave", () => {
-			this.hovered = null;
-			this.cycle = undefined;
-			this.tip.hidden = true;
-			this.draw();
-		});
-		c.addEventListener(
-			"wheel",
-			(e) => {
-				// until it is clicked, the page scrolls
-				if (!this.data || (document.activeElement !== c && !e.ctrlKey)) return;
-				e.preventDefault();
-				if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY))
-					this.pan((e.deltaX || e.deltaY) / this.scale);
-				else this.zoom(e.deltaY > 0 ? 1 / 1.25 : 1.25, e.clientX - c.getBoundingClientRect().left - LABEL);
-			},
-			{ passive: false },
-		);
-		c.addEventListener("dblclick", () => this.all());
-		c.addEventListener("keydown", (e) => {
-			const view = this.width() / this.scale,
-				keys = {
-					ArrowLeft: () => this.pan(-view / 6),
-					ArrowRight: () => this.pan(view / 6),
-					"+": () => this.zoom(1.4),
-					"=": () => this.zoom(1.4),
-					"-": () => this.zoom(1 / 1.4),
-					0: () => this.all(),
-				};
-			if (!keys[e.key] || !this.data) return;
-			keys[e.key]();
-			e.preventDefault();
-		});
 	}
 }

@@ -171,7 +171,7 @@ export function synthesize(words) {
 
 let context = null,
 	playing = null;
-export function stop_speaking() {
+export function stopSpeaking() {
 	try {
 		playing?.stop();
 	} catch {
@@ -183,7 +183,7 @@ export function speak(words) {
 	const samples = synthesize(words);
 	context ??= new AudioContext();
 	context.resume();
-	stop_speaking();
+	stopSpeaking();
 	const buffer = context.createBuffer(1, samples.length, RATE);
 	buffer.copyToChannel(samples, 0);
 	const source = context.createBufferSource();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The switch: three stages of crossbars, and the way of every word through them.
-import { h, css, num, fit, later } from "./dom.js";
+import { h, css, num, card, choice, fit, getJson, later, note } from "./dom.js";
 
 const BOX = 20,
 	GAP = 4,
 	WIDE = 46,
 	TOP = 24;
 
-export class Crossbars {
+class Crossbars {
 	constructor() {
 		this.canvas = h("canvas", { className: "plain", role: "img" });
 		this.tip = h("div", { className: "tip", hidden: true });
@@ -102,5 +102,85 @@ export class Crossbars {
 			"aria-label",
 			`the switch: ${shown.length} routes through three stages of ${n} crossbars`,
 		);
+	}
+}
+
+const last = { ring: 0, tree: 9, halving: 8, random: 9 }; // steps
+const says = {
+	ring: () => "Every processor sends to the next one, in every step; after 565 steps each has the sum of all.",
+	tree: (k) => `Step ${k}: processor i sends to i + ${2 ** k}; after ten steps each has the sum of all.`,
+	halving: (k) => `Step ${k}: partners at distance ${256 >> k} exchange halves of their sums; 512 processors.`,
+	random: (k) => `Random permutation ${k}: every port sends, and the router finds a way for each.`,
+};
+
+// The card: sums stepped in time.
+export class Switch {
+	constructor() {
+		this.crossbars = new Crossbars();
+		this.kind = choice("permutation", Object.keys(last), "tree", () => {
+			this.step.value = 0;
+			this.load();
+		});
+		this.step = h("input", {
+			type: "range",
+			min: 0,
+			max: last.tree,
+			value: 0,
+			"aria-label": "step",
+			oninput: () => this.load(),
+		});
+		this.button = h(
+			"button",
+			{ type: "button", "aria-pressed": "false", onclick: () => this.play(!this.timer) },
+			"Play",
+		);
+		this.text = h("p", { className: "small soft", role: "status" });
+		this.timer = 0;
+		this.element = card(
+			"The switch",
+			h(
+				"div",
+				{ className: "bar" },
+				h("label", {}, "routes of ", this.kind),
+				h("label", {}, "step ", this.step),
+				this.button,
+			),
+			this.text,
+			this.crossbars.box,
+		);
+	}
+
+	async load() {
+		const kind = this.kind.value;
+		this.step.max = last[kind];
+		this.step.disabled = this.button.disabled = last[kind] === 0;
+		const step = Number(this.step.value);
+		if (last[kind] === 0) this.play(false);
+		try {
+			const answer = await getJson("/api/gf11", { do: "switch", kind, step });
+			if (kind !== this.kind.value || step !== Number(this.step.value)) return; // another by now
+			const verified = answer.verified ? ", verified by tokens" : "";
+			this.text.textContent =
+				`${says[kind](step)} ${num(answer.routes)} routes, set in ` +
+				`${num(answer.microseconds, 3)} microseconds${verified}.`;
+			this.crossbars.set(answer);
+		} catch (e) {
+			note(e.message);
+		}
+	}
+
+	play(on) {
+		clearInterval(this.timer);
+		this.timer = on
+			? setInterval(() => {
+					this.step.value = (Number(this.step.value) + 1) % (Number(this.step.max) + 1);
+					this.load();
+				}, 900)
+			: 0;
+		this.button.setAttribute("aria-pressed", String(on));
+	}
+
+	draw() {
+		this.crossbars.draw();
 	}
 }
