@@ -24,9 +24,74 @@ static void add_lanes(Emit *e, Reg sum, Reg x)
 	}
 }
 
+/* bf16: a sum of the numbers of lanes: i and i + 16, 8, 4, 2, 1. */
+static Reg lanes_total(Emit *e, Reg sum)
+{
+	for (uint32_t n = 16; n; n /= 2) {
+		Reg low = reg(e, REG_R), high = reg(e, REG_R), bits = op1(e, REG_D, "mov.b64", sum), other = reg(e, REG_D);
+		ins(e, "mov.b64 {$, $}, $", low, high, bits);
+		low = lanes_xor(e, low, n);
+		high = lanes_xor(e, high, n);
+		ins(e, "mov.b64 $, {$, $}", other, low, high);
+		sum = op2(e, REG_G, "add.rn.f64", sum, op1(e, REG_G, "mov.b64", other));
+	}
+	return sum;
+}
+
+/* bf16: a lane adds every 32nd row, then lanes join, so that nothing waits for a chain of all rows. */
+static void tally_half(Kernel *k)
+{
+	enum { MOST = 16 };
+	Emit *e = k->e;
+	bool weights = k->s->job->data.weight != NULL;
+	uint32_t turns = k->s->job->data.targets ? (uint32_t)ceil_div(k->s->leaf_rows, 32) : 0;
+	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), sum = literal(e, 0), weight = literal(e, 0);
+	Reg to = place(e, POINTER(k, leaf_tally), k->leaf_number, sizeof(Tally)), total[3], error[MOST], verdict[MOST];
+	static const uint32_t bits[3] = { VERDICT_SCORED, VERDICT_RIGHT, VERDICT_WITHIN };
+	static const size_t field[3] = { offsetof(Tally, scored), offsetof(Tally, right), offsetof(Tally, within) };
+
+	remark(e, "tally of a leaf, bf16");
+	assert(turns <= MOST);
+	for (uint32_t t = 0; t < turns; t++) { /* all loads first */
+		Reg row = add(e, lane, imm(32 * t)), is_row = less(e, row, k->rows);
+		error[t] = op1(e, REG_F, "mov.f32", imm_f(0));
+		verdict[t] = op1(e, REG_R, "mov.u32", imm(0));
+		ins(e, "@$ ld.global.f32 $, [$]", is_row, error[t], place(e, k->row_error, row, 4));
+		ins(e, "@$ ld.global.u8 $, [$]", is_row, verdict[t], place(e, k->verdict, row, 1));
+	}
+	for (int i = 0; i < 3; i++)
+		total[i] = op1(e, REG_R, "mov.u32", imm(0));
+	for (uint32_t t = 0; t < turns; t++) {
+		sum = op2(e, REG_G, "add.rn.f64", sum, op1(e, REG_G, "cvt.f64.f32", error[t]));
+		for (int i = 0; i < 3; i++)
+			ins(e, "add.u32 $, $, $", total[i], total[i], ballot_count(e, verdict[t], bits[i]));
+		if (weights) {
+			Reg w = op1(e, REG_F, "mov.f32", imm_f(0)), number = reg(e, REG_R), row = add(e, lane, imm(32 * t));
+			Reg scored =
+				op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", verdict[t], imm(VERDICT_SCORED)), imm(0));
+			case_load(k, number, row, scored);
+			ins(e, "@$ ld.global.nc.f32 $, [$]", scored, w, place(e, POINTER(k, data.weight), number, 4));
+			weight = op2(e, REG_G, "add.rn.f64", weight, op1(e, REG_G, "cvt.f64.f32", w));
+		}
+	}
+	sum = lanes_total(e, sum);
+	weight = weights ? lanes_total(e, weight) : op1(e, REG_G, "cvt.rn.f64.u32", total[0]);
+	uint32_t end = if_begin(e, same(e, lane, imm(0)));
+	ins(e, "st.global.f64 [$+#], $", to, (uint32_t)offsetof(Tally, error), sum);
+	ins(e, "st.global.u64 [$+#], $", to, (uint32_t)offsetof(Tally, cases), op1(e, REG_D, "cvt.u64.u32", k->rows));
+	for (int i = 0; i < 3; i++)
+		ins(e, "st.global.u64 [$+#], $", to, (uint32_t)field[i], op1(e, REG_D, "cvt.u64.u32", total[i]));
+	ins(e, "st.global.f64 [$+#], $", to, (uint32_t)offsetof(Tally, weight), weight);
+	if_end(e, end);
+}
+
 /* Errors of the rows of a leaf, in order, and what verdicts count: by one warp. */
 void tally_leaf(Kernel *k, Reg fresh)
 {
+	if (k->half) {
+		tally_half(k);
+		return;
+	}
 	Emit *e = k->e;
 	bool weights = k->s->job->data.weight != NULL, general = k->s->general, targets = k->s->job->data.targets != 0;
 	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), sum = literal(e, 0), weight = literal(e, 0), total[3];
