@@ -188,8 +188,7 @@ static void trial_open(Trial *t, uint64_t seed, const char *how, const char *thr
 static void show_failure(const Trial *t)
 {
 	print_error("%s%llu cases\n", t->text, (unsigned long long)t->cases);
-	for (size_t i = 0; i < t->s.cx.message_count; i++)
-		print_error("%s\n", ctx_error(&t->s.cx, i)->text);
+	print_error("%s\n", ctx_messages(&t->s.cx));
 	assert_true(false);
 }
 

@@ -88,7 +88,7 @@ static const char *columns_plan(Kernel *k)
 		if (why)
 			return why;
 	}
-	for (uint32_t i = 0; i < s->job->outputs; i++)
+	for (uint32_t i = 0; i < s->job->outputs && !k->judged; i++)
 		use_floats(k, BUF_ACT, s->output[i], 1);
 	for (uint32_t b = 0; b < BUFS; b++)
 		for (uint32_t i = 0; i < blocks; i++)
@@ -171,13 +171,13 @@ static void memory_plan(Kernel *k, uint32_t rows)
 	const EmitSource *s = k->s;
 	Half *h = k->half;
 	const DeviceData *d = &s->job->data;
-	uint64_t words = d->code_count ? d->part_count[0] + d->part_count[1] : 0;
+	uint64_t words = d->code_count && !k->judged ? d->part_count[0] + d->part_count[1] : 0;
 
 	k->block_rows = k->row_space = rows;
 	k->bytes = 0;
 	k->at_info = take(k, 64);
 	k->at_cycles = take(k, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
-	k->at_outputs = take(k, s->job->output_col ? 0 : s->job->outputs * 4);
+	k->at_outputs = take(k, s->job->output_col || k->judged ? 0 : s->job->outputs * 4);
 	k->at_codes = take(k, words * 8);
 	k->at_elements = take(k, words * s->code_longest * 4);
 	k->has_codes = words != 0;
@@ -186,8 +186,10 @@ static void memory_plan(Kernel *k, uint32_t rows)
 	for (uint32_t i = 0; i < k->regions; i++)
 		k->region[i].at = take(k, k->region[i].row * 4 + 32);
 	k->target_row = (uint32_t)(d->targets | 1) * 4;
-	k->at_targets = take(k, (uint64_t)k->target_row * rows);
-	k->at_own = take(k, words ? rows * sizeof(CodeOwn) : 0);
+	k->at_targets = take(k, (uint64_t)k->target_row * rows + 16); /* quads are read */
+	k->at_own = take(k, d->code_count ? rows * sizeof(CodeOwn) : 0);
+	k->late_row = k->judged ? (late_at(k, NULL, false) / 16 | 1) * 16 : 0;
+	k->at_late = take(k, (uint64_t)k->late_row * rows);
 	k->at_rows = take(k, (uint64_t)k->row * rows + SPARE);
 	h->at_rows = take(k, (uint64_t)h->row * rows + SPARE);
 	k->at_staged = k->at_mask = k->bytes;
@@ -254,6 +256,7 @@ const char *half_plan(Kernel *k)
 	k->chunks = 1;
 	k->overlaid = k->local = false;
 	k->regions = k->exchanges = 0;
+	plan_judged(k);
 	const char *why = columns_plan(k);
 	if (!why)
 		why = regions_plan(k);

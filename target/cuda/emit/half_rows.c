@@ -142,7 +142,7 @@ typedef struct Stores {
 static Stores stores_of(Kernel *k, uint32_t number, uint32_t buf, const Sums *x, Reg floats)
 {
 	const DeviceStep *s = &k->s->step[number];
-	Stores t = { .floats = has_floats(k, buf, s->c_col), .whole = s->cols % 2 == 0, .cols = s->cols };
+	Stores t = { .floats = buf < BUFS && has_floats(k, buf, s->c_col), .whole = s->cols % 2 == 0, .cols = s->cols };
 
 	t.halves = has_halves(k, buf, s->c_col) && operand_later(k, number, buf, s->c_col, s->cols);
 	t.float_row = floats;
@@ -193,12 +193,46 @@ static void pair_deltas(Kernel *k, const DeviceStep *s, Reg at, uint32_t offset,
 	}
 }
 
+/* Outputs that errors are formed from later; their deltas replace net inputs. Row 8 r of the lane, tile j. */
+static void outputs_end(Kernel *k, const DeviceStep *s, const DeviceStep *errors, const Sums *x, uint32_t r, uint32_t j,
+                        Reg real, Reg v[2])
+{
+	Emit *e = k->e;
+	Reg row = add(e, x->row, imm(8 * r)), col = add(e, x->col, imm(8 * j)), weight = imm_f(1), out[2];
+	Reg late = mad(e, row, k->late_row, mad(e, col, 4, k->memory)),
+		y = mad(e, row, k->target_row, mad(e, col, 4, k->memory));
+	Reg has = op2(e, REG_P, "and.pred", real, less(e, col, imm(s->cols)));
+
+	for (uint32_t i = 0; i < 2; i++)
+		out[i] = unit_value(e, s->fn, v[i]);
+	ins(e, "@$ st.shared.v2.f32 [$+#], {$, $}", has, late, k->at_late + late_at(k, errors, false), out[0], out[1]);
+	if (errors->known_net)
+		ins(e, "@$ st.shared.v2.f32 [$+#], {$, $}", has, late, k->at_late + late_at(k, errors, true), v[0], v[1]);
+	if (errors->c >= BUFS)
+		return;
+	if (k->s->job->data.weight) {
+		Reg number = reg(e, REG_R);
+		case_load(k, number, add(e, k->row0, row), real);
+		weight = load(e, REG_F, "ld.global.nc.f32", place(e, POINTER(k, data.weight), number, 4), 0);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		ErrorOf of = { .fn = s->fn, .error = errors->error, .known_net = errors->known_net, .out = out[i] };
+		of.net = errors->known_net ? v[i] : out[i];
+		of.y = op1(e, REG_F, "mov.f32", imm_f(0));
+		ins(e, "@$ ld.shared.f32 $, [$+#]", has, of.y, y, k->at_targets + 4 * (errors->y + i));
+		v[i] = output_delta(e, errors, &of, is_number(e, of.y), weight, imm_f(0));
+	}
+}
+
 static void sums_end(Kernel *k, uint32_t number, const HalfTask *t, Reg floats, Sums *x)
 {
 	Emit *e = k->e;
 	const DeviceStep *s = &k->s->step[number];
 	Stores own = stores_of(k, number, s->c, x, floats);
-	Stores to = s->after == AFTER_UNITS ? stores_of(k, number, BUF_ACT, x, floats) : own;
+	const DeviceStep *late = late_errors(k, s);
+	Stores to = late                      ? stores_of(k, number, late->c, x, floats)
+	            : s->after == AFTER_UNITS ? stores_of(k, number, BUF_ACT, x, floats)
+	                                      : own;
 
 	for (uint32_t h = 0; h < t->high; h++)
 		for (uint32_t r = 0; r < 2; r++) {
@@ -206,7 +240,9 @@ static void sums_end(Kernel *k, uint32_t number, const HalfTask *t, Reg floats, 
 			Reg real = less(e, add(e, x->row, imm(8 * down)), k->my_rows);
 			for (uint32_t j = 0; j < t->wide; j++) {
 				Reg *v = x->sum[h * t->wide + j] + 2 * r;
-				if (s->after == AFTER_UNITS) {
+				if (late) {
+					outputs_end(k, s, late, x, down, j, real, v);
+				} else if (s->after == AFTER_UNITS) {
 					if (s->c != BUF_ACT)
 						pair_store(k, &own, j, down, x->col, real, v);
 					for (uint32_t i = 0; i < 2; i++)
@@ -214,7 +250,8 @@ static void sums_end(Kernel *k, uint32_t number, const HalfTask *t, Reg floats, 
 				} else if (s->after == AFTER_DELTAS) {
 					pair_deltas(k, s, floats, 8 * down * k->row + 32 * j, v);
 				}
-				pair_store(k, &to, j, down, x->col, real, v);
+				if (!late || late->c < BUFS)
+					pair_store(k, &to, j, down, x->col, real, v);
 			}
 		}
 }
@@ -328,6 +365,8 @@ void half_steps(Kernel *k, uint32_t first, uint32_t end)
 {
 	for (uint32_t i = first; i < end; i++) {
 		const DeviceStep *d = &k->s->step[i];
+		if (d->kind == STEP_ERRORS && k->judged)
+			continue;
 		switch (d->kind) {
 		case STEP_LOAD:
 		case STEP_MARK:

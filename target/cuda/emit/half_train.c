@@ -47,6 +47,26 @@ static void chunk_stage(Kernel *k, Reg leaf, const Reg *staged)
 		if_end(e, same_leaf);
 }
 
+/* By threads from `first` on, as many as there are rows, or a part of them. */
+static void judge_some(Kernel *k, uint32_t first)
+{
+	uint32_t threads = k->block_rows, most = k->s->threads - first;
+
+	if (threads > most)
+		threads = threads % 64 == 0 && most >= 64 ? 64 : 32;
+	uint32_t end = if_begin(k->e, less(k->e, k->tid, imm(first + threads)));
+	judge_rows(k, first, threads);
+	if_end(k->e, end);
+}
+
+static void verdicts(Kernel *k)
+{
+	if (k->judged)
+		judge_some(k, 0);
+	else
+		verdicts_emit(k);
+}
+
 /* Rows of the chunk forward and backward. */
 static void rows_emit(Kernel *k)
 {
@@ -64,7 +84,7 @@ static void rows_emit(Kernel *k)
 static void chunk_emit(Kernel *k, Reg chunk)
 {
 	rows_emit(k);
-	verdicts_emit(k);
+	verdicts(k);
 	spent(k, SPENT_KINDS + 28);
 	if (!k->s->test)
 		half_changes(k, chunk);
@@ -192,13 +212,12 @@ void half_prefetch(Kernel *k, Reg update, Reg staged)
 /* Gradients by some warps, verdicts by the others, if these are enough. */
 static void changes_emit(Kernel *k)
 {
-	enum { LEAST_WARPS = 4 };
 	Emit *e = k->e;
 	const Half *h = k->half;
-	uint32_t warps = k->s->threads / 32;
+	uint32_t warps = k->s->threads / 32, least = k->judged ? k->block_rows / 32 : warps / 2;
 
-	if (h->rounds > 1 || h->tasks + LEAST_WARPS > warps || !has_step(k, STEP_SCORES)) {
-		verdicts_emit(k);
+	if (h->rounds > 1 || h->tasks + least > warps || !has_step(k, STEP_SCORES)) {
+		verdicts(k);
 		spent(k, SPENT_KINDS + 28);
 		half_changes(k, imm(0));
 		return;
@@ -208,7 +227,10 @@ static void changes_emit(Kernel *k)
 	half_changes(k, imm(0));
 	ins(e, "bra L#", end);
 	label_here(e, others);
-	scores_emit(k, has_step(k, STEP_CODES), 32 * h->tasks, k->s->threads - 32 * h->tasks);
+	if (k->judged)
+		judge_some(k, 32 * h->tasks);
+	else
+		scores_emit(k, has_step(k, STEP_CODES), 32 * h->tasks, k->s->threads - 32 * h->tasks);
 	label_here(e, end);
 }
 

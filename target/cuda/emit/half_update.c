@@ -33,7 +33,7 @@ static Reg is_bias(Emit *e, const DevicePanel *p, Reg row, Reg col)
 	return same(e, p->bias_across ? col : row, imm(p->bias));
 }
 
-/* Where one block has all of the network, its weights in shared memory are updated, too: the rounded one of a place, and
+/* Where one block has all of the network, its weights in shared memory are updated, too: rounded ones of a place, and
  * the row that sums begin with. pair: two columns; real: NULL, or whether they are weights. */
 static void weights_here(Kernel *k, const DevicePanel *p, Reg row, Reg col, const Reg *w, Reg half, bool pair, Reg real)
 {

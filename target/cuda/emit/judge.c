@@ -52,7 +52,7 @@ void plan_judged(Kernel *k)
 	k->fused = NEW(&s->cx->scratch, s->list->steps + 1, uint32_t);
 	for (uint32_t i = 0; i <= s->list->steps; i++)
 		k->fused[i] = NO_STEP;
-	if (s->test || s->tiled || s->half || s->job->outputs > MOST_JUDGED || code_ops(s) > MOST_CODE_OPS ||
+	if (s->test || s->tiled || s->job->criteria || s->job->outputs > MOST_JUDGED || code_ops(s) > MOST_CODE_OPS ||
 	    !has_step(k, STEP_SCORES))
 		return;
 	for (uint32_t i = 0; i < s->list->gradient; i++) {
@@ -183,6 +183,7 @@ static void words_measure(Kernel *k, const JudgedRow *r, Reg open, Reg wrong)
 	ins(e, "and.b32 $, $, $", left, left, add(e, left, imm(UINT32_MAX)));
 	ins(e, "bra L#", top);
 	label_here(e, done);
+	ins(e, "bar.warp.sync 0xffffffff"); /* errors replace outputs that others have read here */
 }
 
 /* Twice the rounding of a sum of outputs in single precision, and what distances in double may differ by. */
@@ -406,7 +407,7 @@ void judge_rows(Kernel *k, uint32_t first, uint32_t threads)
 	Loop l = loop_count(e, (uint32_t)ceil_div(k->block_rows, threads));
 	Reg number = first ? op2(e, REG_R, "sub.u32", k->tid, imm(first)) : k->tid, row = mad(e, l.i, threads, number);
 	r.is_row = less(e, row, k->my_rows);
-	r.row = op3(e, REG_R, "selp.u32", row, imm(0), r.is_row);
+	r.row = op3(e, REG_R, "selp.u32", row, imm(0), less(e, row, imm(k->block_rows))); /* others write to real rows */
 	r.late = add(e, mad(e, r.row, k->late_row, k->memory), imm(k->at_late));
 	r.y = add(e, mad(e, r.row, k->target_row, k->memory), imm(k->at_targets));
 	for (uint32_t i = 0; i < 4; i++)
