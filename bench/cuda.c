@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Times target cuda: cuda_bench TOPOLOGY DATA BATCH INPUT UPDATES.
+/* Times target cuda: cuda_bench TOPOLOGY DATA BATCH INPUT UPDATES [OPTION VALUE]...
  *
  * Prints microseconds per update, 10^12 connections times cases per second, and the cycles that the first thread spent
  * on rows, waiting for its team, gradient, team, grid, update, grid. bench/cuda-selftest runs it. */
@@ -16,6 +16,7 @@ extern const Target target_cuda;
 typedef struct Bench {
 	const char *topology, *data, *batch, *input;
 	uint64_t updates;
+	char **option; /* NULL after the last */
 } Bench;
 
 static double now(void)
@@ -73,6 +74,8 @@ static void run(Ctx *cx, const Bench *b)
 	set(cx, o, "input", b->input);
 	set(cx, o, "rule", "momentum");
 	set(cx, o, "rate", "0.00001");
+	for (char **p = b->option; p[0] && p[1]; p += 2)
+		set(cx, o, p[0], p[1]);
 	const Data *d = data_open(cx, b->data, NULL);
 	uint64_t examples = run_examples(net, d),
 			 batch = o->batch == BATCH_ALL ? examples : min_u64((uint64_t)o->batch, examples);
@@ -108,7 +111,8 @@ int main(int argc, char **argv)
 		        .data = argc > 2 ? argv[2] : "make:letters",
 		        .batch = argc > 3 ? argv[3] : "all",
 		        .input = argc > 4 ? argv[4] : "auto",
-		        .updates = argc > 5 ? strtoull(argv[5], NULL, 10) : 1000 };
+		        .updates = argc > 5 ? strtoull(argv[5], NULL, 10) : 1000,
+		        .option = argv + min_u32((uint32_t)argc, 6) };
 	jmp_buf edge;
 	Ctx cx;
 

@@ -404,14 +404,14 @@ static bool fuses(const DeviceStep *a, const DeviceStep *b)
 	       (b->kind == STEP_DELTAS && a->c == BUF_DELTA && b->a == BUF_ACT);
 }
 
-/* Steps from `first` on. */
-static void fuse_steps(DeviceList *list, DeviceStep *step, uint32_t first)
+/* Steps from `first` on; least: the first that they may be fused with. */
+static void fuse_steps(DeviceList *list, DeviceStep *step, uint32_t first, uint32_t least)
 {
 	uint32_t n = first;
 
 	for (uint32_t i = first; i < list->steps; i++) {
 		const DeviceStep *b = &step[i];
-		if (n > first && fuses(&step[n - 1], b)) {
+		if (n > least && fuses(&step[n - 1], b)) {
 			step[n - 1].after = b->kind == STEP_UNITS ? AFTER_UNITS : AFTER_DELTAS;
 			step[n - 1].fn = b->fn;
 			step[n - 1].offset = b->offset;
@@ -443,7 +443,9 @@ static void lower_list(Lower *m, const List *from, DeviceList *to, bool learn)
 			to->gradient = first;
 		for (uint32_t i = g->first; i < g->end; i++)
 			lower_step(m, &from->step[i], k >= from->backward);
-		fuse_steps(to, m->step, first);
+		bool alike = k && k < from->gradient && stage_kind(g->each) == RUN_ROWS && to->stages &&
+		             to->stage[to->stages - 1].each == RUN_ROWS; /* both process all rows at once */
+		fuse_steps(to, m->step, first, alike ? to->stage[to->stages - 1].first : first);
 		if (k < from->gradient)
 			to->stage[to->stages++] = (DeviceStage){ stage_kind(g->each), first, to->steps };
 	}

@@ -68,7 +68,6 @@ Reg place_at(Emit *e, Reg base, uint64_t bytes);         /* base + a constant */
 /* Memory. space: "shared" or "global", with what may follow. */
 void load_quad(Emit *e, const char *space, Reg q[4], Reg at, uint32_t offset);
 void load_quad_to(Emit *e, const char *space, const Reg q[4], Reg at, uint32_t offset); /* to registers that exist */
-void load_shared_quad(Emit *e, const Reg q[4], Reg at, uint32_t offset); /* the same for all or many lanes */
 void store_quad(Emit *e, const char *space, Reg at, uint32_t offset, const Reg q[4]);
 Reg load(Emit *e, uint32_t type, const char *how, Reg at, uint32_t offset); /* how: "ld.shared.f32" */
 void barrier_block(Emit *e);
@@ -359,9 +358,11 @@ Reg is_number(Emit *e, Reg x);
 /* ---- judge.c: the same late, a thread for each row --------------------------------------------------- */
 
 void plan_judged(Kernel *k);
-const DeviceStep *late_errors(const Kernel *k, const DeviceStep *s);   /* those of a product; NULL: none */
-uint32_t late_at(const Kernel *k, const DeviceStep *errors, bool net); /* bytes in a late row; NULL: past the last */
-void judge_rows(Kernel *k, uint32_t first, uint32_t threads);          /* by these threads: whole warps */
+const DeviceStep *late_errors(const Kernel *k, const DeviceStep *s);      /* those of a product; NULL: none */
+const DeviceStep *late_deltas(const Kernel *k, const DeviceStep *errors); /* the step after them; NULL: none */
+bool is_late(const Kernel *k, const DeviceStep *s);                       /* it is part of that product */
+uint32_t late_at(const Kernel *k, const DeviceStep *errors, bool net);    /* bytes in a late row; NULL: past the last */
+void judge_rows(Kernel *k, uint32_t first, uint32_t threads);             /* by these threads: whole warps */
 
 /* ---- tally.c ---------------------------------------------------------------------------------------- */
 

@@ -47,8 +47,8 @@ static void cut_choose(const Kernel *k, const DeviceStep *s, GradientCut *best)
 
 static uint32_t tasks_of(const GradientCut *c) { return (uint32_t)ceil_div(c->rows, c->high) * c->quads; }
 
-/* Rows of a thread; for each row of the leaf it adds a quad for each, and loads these rows and a quad. A quad takes two
- * cycles of shared memory, as it is the same for many lanes. */
+/* Rows of a thread; for each row of the leaf it adds a quad for each, and loads these rows and a quad, which take a
+ * cycle of shared memory for every eight lanes and one for a pair of rows of a warp. */
 static uint32_t high_choose(const GradientCut *c, uint32_t most)
 {
 	uint32_t best = MOST_HIGH;
@@ -57,8 +57,9 @@ static uint32_t high_choose(const GradientCut *c, uint32_t most)
 	for (uint32_t high = 1; high <= MOST_HIGH; high *= 2) {
 		GradientCut d = *c;
 		d.high = high;
-		uint32_t warps = (tasks_of(&d) + 31) / 32, loads = 2 + (high + 1) / 2, each = (warps + 3) / 4;
-		double adds = (high * 4 + loads + 0.5) * (each == 1 ? 1 / 0.7 : each / 0.95), memory = (double)warps * loads;
+		uint32_t warps = (tasks_of(&d) + 31) / 32, loads = high < 4 ? 2 : 1 + high / 4, each = (warps + 3) / 4;
+		double adds = (high * 4 + loads + 0.5) * (each == 1 ? 1 / 0.7 : each / 0.95);
+		double memory = tasks_of(&d) / 8.0 * (high < 4 ? 1 : loads) + (high < 4 ? warps : 0);
 		double cost = memory > adds ? memory : adds;
 		if (warps <= most && (!least || cost < least)) {
 			least = cost;
@@ -366,9 +367,9 @@ static void pair_load(Kernel *k, const GradientCut *c, const Part *part, Reg a, 
 	Emit *e = k->e;
 	uint32_t offset = m * part->a_row;
 
-	load_shared_quad(e, p->b, b, m * part->b_row);
+	load_quad_to(e, "shared", p->b, b, m * part->b_row);
 	for (uint32_t h = 0; h < c->high && c->high >= 4; h += 4)
-		load_shared_quad(e, p->a + h, a, offset + 4 * h);
+		load_quad_to(e, "shared", p->a + h, a, offset + 4 * h);
 	for (uint32_t h = 0; h < c->high && c->high < 4; h++)
 		ins(e, "ld.shared.f32 $, [$+#]", p->a[h], a, offset + 4 * h);
 }

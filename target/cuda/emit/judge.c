@@ -12,7 +12,16 @@ enum { ROW_LANES = 16 };
 
 enum { MOST_JUDGED = 64, MOST_CODE_OPS = 1500 };
 
-/* The product that computes these outputs, if nothing but errors and verdicts reads them; else NO_STEP. */
+/* The step that makes deltas of what an errors step leaves; NULL: none. */
+static const DeviceStep *deltas_after(const Kernel *k, const DeviceStep *errors)
+{
+	for (const DeviceStep *s = errors + 1; s < k->s->step + k->s->list->gradient; s++)
+		if (s->kind == STEP_DELTAS && s->c == errors->c && s->c_col == errors->c_col && s->cols == errors->cols)
+			return s;
+	return NULL;
+}
+
+/* The product that computes these outputs, if nothing but errors, deltas and verdicts reads them; else NO_STEP. */
 static uint32_t outputs_product(const Kernel *k, const DeviceStep *errors)
 {
 	uint32_t found = NO_STEP;
@@ -26,7 +35,7 @@ static uint32_t outputs_product(const Kernel *k, const DeviceStep *errors)
 		if (s->kind == STEP_PRODUCT && s->after == AFTER_UNITS && s->c_col == errors->a_col &&
 		    s->cols == errors->cols && s < errors)
 			found = i;
-		else if (s != errors)
+		else if (s != errors && s != deltas_after(k, errors))
 			for (uint32_t x = 0; x < n; x++)
 				if (!a[x].writes && (a[x].buf == BUF_ACT || a[x].buf == BUF_NET) &&
 				    a[x].col < errors->a_col + errors->cols && errors->a_col < a[x].col + a[x].count)
@@ -69,6 +78,18 @@ void plan_judged(Kernel *k)
 	if (outputs == s->job->outputs && steps)
 		k->judged = true;
 }
+
+bool is_late(const Kernel *k, const DeviceStep *s)
+{
+	if (!k->judged)
+		return false;
+	for (const DeviceStep *e = k->s->step; e < s; e++)
+		if (e->kind == STEP_ERRORS && deltas_after(k, e) == s)
+			return true;
+	return s->kind == STEP_ERRORS;
+}
+
+const DeviceStep *late_deltas(const Kernel *k, const DeviceStep *errors) { return deltas_after(k, errors); }
 
 const DeviceStep *late_errors(const Kernel *k, const DeviceStep *s)
 {

@@ -95,7 +95,7 @@ uint32_t step_access(const Kernel *k, const DeviceStep *s, Access a[8])
 		break;
 	case STEP_ERRORS:
 	case STEP_DELTAS:
-		if (s->kind == STEP_ERRORS && k->judged)
+		if (is_late(k, s))
 			break; /* its product has them */
 		note_access(a, &n, BUF_ACT, s->c_col, s->cols, false);
 		if (s->keeps_net)

@@ -73,8 +73,8 @@ typedef struct Tasks {
 } Tasks;
 
 /* Cycles: a warp alone on its scheduler issues at some 0.7 instructions a cycle, several together at nearly one. For
- * four sources a thread adds 16 products for each of its rows and loads a quad of each row and of each source, two
- * instructions and two cycles of shared memory each. */
+ * four sources a thread adds 16 products for each of its rows and loads a quad of each row and of each source; a quad
+ * of a warp takes four cycles of shared memory, and some less where lanes have none. */
 static double issue_cycles(uint32_t warps, double instructions)
 {
 	uint32_t each = (warps + 3) / 4;
@@ -85,8 +85,8 @@ static double issue_cycles(uint32_t warps, double instructions)
 static double tasks_cost(const Tasks *t, uint32_t depth)
 {
 	enum { VALUE = 40 }; /* instructions of a unit function */
-	uint32_t warps = (t->groups * t->quads + 31) / 32, loads = 2 * (4 + t->high);
-	double adds = issue_cycles(warps, t->high * 16 + loads + 4), memory = (double)warps * loads;
+	uint32_t warps = (t->groups * t->quads + 31) / 32, loads = 4 + t->high;
+	double adds = issue_cycles(warps, t->high * 16 + loads + 4), memory = t->groups * t->quads / 8.0 * loads;
 
 	return depth / 4 * (memory > adds ? memory : adds) + issue_cycles(warps, t->high * 4 * VALUE);
 }
@@ -206,6 +206,7 @@ static void outputs_end(Kernel *k, const DeviceStep *s, const DeviceStep *errors
 	store_quad(e, "shared", late, late_at(k, errors, false), out);
 	if (errors->known_net)
 		store_quad(e, "shared", late, late_at(k, errors, true), sum);
+	const DeviceStep *deltas = late_deltas(k, errors);
 	if (errors->c >= BUFS)
 		return;
 	if (k->s->job->data.weight) {
@@ -217,7 +218,13 @@ static void outputs_end(Kernel *k, const DeviceStep *s, const DeviceStep *errors
 		ErrorOf of = { .fn = s->fn, .error = errors->error, .known_net = errors->known_net, .out = out[i] };
 		of.net = errors->known_net ? sum[i] : out[i];
 		of.y = load(e, REG_F, "ld.shared.f32", y, 4 * (errors->y + i));
+		Reg net = sum[i];
 		sum[i] = output_delta(e, errors, &of, is_number(e, of.y), weight, imm_f(0));
+		if (deltas) {
+			Reg slope = unit_slope(e, deltas->fn, deltas->keeps_net ? net : out[i], out[i]);
+			slope = op2(e, REG_F, "add.rn.ftz.f32", slope, imm_f(deltas->offset));
+			sum[i] = op2(e, REG_F, "mul.rn.ftz.f32", sum[i], slope);
+		}
 	}
 }
 
@@ -284,11 +291,11 @@ static void sources_load(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, 
 	Emit *e = k->e;
 
 	for (uint32_t i = 0; i < 4; i++)
-		load_shared_quad(e, to->w[i], b, (source + i) * s->b_row * 4);
+		load_quad_to(e, "shared", to->w[i], b, (source + i) * s->b_row * 4);
 	for (uint32_t h = 0; h < t->high; h++) {
 		uint32_t at = h * t->groups * k->row + source * 4;
 		if (s->a_col % 4 == 0)
-			load_shared_quad(e, to->x[h], a, at);
+			load_quad_to(e, "shared", to->x[h], a, at);
 		for (uint32_t i = 0; i < 4 && s->a_col % 4; i++)
 			ins(e, "ld.shared.f32 $, [$+#]", to->x[h][i], a, at + 4 * i);
 	}
@@ -593,8 +600,7 @@ void steps_emit(Kernel *k, uint32_t first, uint32_t end)
 		ones_emit(k);
 	for (uint32_t i = first; i < end; i++) {
 		const DeviceStep *d = &s->step[i];
-		if (d->kind == STEP_MARK || d->kind == STEP_SCORES || d->kind == STEP_CODES ||
-		    (d->kind == STEP_ERRORS && k->judged))
+		if (d->kind == STEP_MARK || d->kind == STEP_SCORES || d->kind == STEP_CODES || is_late(k, d))
 			continue;
 		row_step(k, d);
 		if (d->kind != STEP_ONE)

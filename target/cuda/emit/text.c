@@ -255,14 +255,6 @@ void load_quad_to(Emit *e, const char *space, const Reg q[4], Reg at, uint32_t o
 	buf_printf(&e->text, "+%u];\n", offset);
 }
 
-/* A quad that many lanes of a warp read: 8 bytes at a time, a wavefront each, where 16 bytes take one for every eight
- * lanes. Volatile, so that ptxas does not join them. */
-void load_shared_quad(Emit *e, const Reg q[4], Reg at, uint32_t offset)
-{
-	for (uint32_t i = 0; i < 4; i += 2)
-		ins(e, "ld.volatile.shared.v2.f32 {$, $}, [$+#]", q[i], q[i + 1], at, offset + 4 * i);
-}
-
 void store_quad(Emit *e, const char *space, Reg at, uint32_t offset, const Reg q[4])
 {
 	buf_printf(&e->text, "\tst.%s.v4.f32 [", space);
