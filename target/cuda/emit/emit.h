@@ -475,9 +475,14 @@ typedef struct Barrier {
 typedef struct Barriers {
 	Barrier team, scored, grid;
 } Barriers;
-void barrier_arrive(Kernel *k, const Barrier *b); /* what the block has written is there for others */
-void barrier_poll(Kernel *k, const Barrier *b);   /* by one warp or thread */
-void outputs_store(Kernel *k);                    /* of a test */
+Barrier barrier_new(Kernel *k, Reg counter, uint32_t blocks, bool cluster);
+void barrier_signal(Kernel *k, const Barrier *b);            /* one thread, for those of the block that have met */
+void workers_wait(Kernel *k, const Barrier *b);              /* those that compute the gradient */
+void cluster_meet(Kernel *k);                                /* the others, before they arrive again */
+void update_tiled(Kernel *k, Reg update, const Barriers *b); /* batch.c */
+void barrier_arrive(Kernel *k, const Barrier *b);            /* what the block has written is there for others */
+void barrier_poll(Kernel *k, const Barrier *b);              /* by one warp or thread */
+void outputs_store(Kernel *k);                               /* of a test */
 void barrier_wait(Kernel *k, const Barrier *b);
 void barrier_all(Kernel *k, const Barrier *b); /* both */
 bool has_step(const Kernel *k, uint32_t kind);

@@ -85,6 +85,38 @@ static void tally_half(Kernel *k)
 	if_end(e, end);
 }
 
+/* Errors of 32 rows from `row` on, the same in all lanes; 0 past the last row. */
+enum { ERRORS_AHEAD = 32 };
+
+static void errors_load(Kernel *k, Reg row, const Reg x[ERRORS_AHEAD])
+{
+	Emit *e = k->e;
+	Reg at = place(e, k->row_error, row, 4);
+
+	for (uint32_t i = 0; i < ERRORS_AHEAD; i++)
+		ins(e, "mov.f32 $, 0f00000000", x[i]);
+	for (uint32_t i = 0; i < ERRORS_AHEAD && k->s->tiled; i++) /* leaves begin anywhere */
+		ins(e, "@$ ld.global.f32 $, [$+#]", less(e, add(e, row, imm(i)), k->rows), x[i], at, 4 * i);
+	for (uint32_t i = 0; i < ERRORS_AHEAD && !k->s->tiled; i += 4)
+		ins(e, "@$ ld.global.v4.f32 {$, $, $, $}, [$+#]", less(e, add(e, row, imm(i)), k->rows), x[i], x[i + 1],
+		    x[i + 2], x[i + 3], at, 4 * i);
+}
+
+/* Adds them in order: they are converted first, so that the next ones are under way while these are added. */
+static void errors_add(Kernel *k, Reg sum, Reg row, const Reg x[ERRORS_AHEAD])
+{
+	Emit *e = k->e;
+	Reg wide[ERRORS_AHEAD];
+
+	for (uint32_t i = 0; i < ERRORS_AHEAD; i++) {
+		Reg is_row = less(e, add(e, row, imm(i)), k->rows);
+		wide[i] = op1(e, REG_G, "cvt.f64.f32", op3(e, REG_F, "selp.f32", x[i], imm_f(0), is_row));
+	}
+	errors_load(k, add(e, row, imm(ERRORS_AHEAD)), x);
+	for (uint32_t i = 0; i < ERRORS_AHEAD; i++)
+		ins(e, "add.rn.f64 $, $, $", sum, sum, wide[i]);
+}
+
 /* Errors of the rows of a leaf, in order, and what verdicts count: by one warp. */
 void tally_leaf(Kernel *k, Reg fresh)
 {
@@ -112,9 +144,13 @@ void tally_leaf(Kernel *k, Reg fresh)
 		ins(e, "ld.global.f64 $, [$+#]", weight, to, (uint32_t)offsetof(Tally, weight));
 		if_end(e, first);
 	}
+	Reg errors[ERRORS_AHEAD];
+	for (uint32_t i = 0; i < ERRORS_AHEAD; i++)
+		errors[i] = reg(e, REG_F);
+	if (targets)
+		errors_load(k, imm(0), errors);
 	Loop l = loop_begin(e, imm(0), targets || general ? k->rows : imm(0), 32); /* without targets: cases only */
-	Reg row = add(e, l.i, lane), is_row = less(e, row, k->rows), error = reg(e, REG_F), verdict = reg(e, REG_R);
-	ins(e, "mov.f32 $, 0f00000000", error);
+	Reg row = add(e, l.i, lane), is_row = less(e, row, k->rows), verdict = reg(e, REG_R);
 	ins(e, "mov.u32 $, 0", verdict);
 	Reg counts = is_row;
 	if (general) {
@@ -125,10 +161,9 @@ void tally_leaf(Kernel *k, Reg fresh)
 		ins(e, "add.u32 $, $, $", cases, cases, op1(e, REG_R, "popc.b32", all));
 	}
 	if (targets) {
-		ins(e, "@$ ld.global.f32 $, [$]", is_row, error, place(e, k->row_error, row, 4));
 		ins(e, "@$ ld.global.u8 $, [$]", counts, verdict, place(e, k->verdict, row, 1));
+		errors_add(k, sum, l.i, errors);
 	}
-	add_lanes(e, sum, error);
 	for (int i = 0; i < 3; i++)
 		ins(e, "add.u32 $, $, $", total[i], total[i], ballot_count(e, verdict, bits[i]));
 	if (weights) {
