@@ -271,7 +271,7 @@ static uint64_t slot_wanted(void)
 {
 	const char *text = getenv("MICROPROP_CUDA_SLOT");
 
-	return text ? strtoull(text, NULL, 10) : 0;
+	return text ? min_u64(strtoull(text, NULL, 10), ROW_CASE) : 0;
 }
 
 static void slots_take(Cuda *c, DeviceBound *b)

@@ -19,7 +19,7 @@ net
 
 for X in "$E" "$H" "$B" "$N"; do
 	# words of the command line
-	for command in train test predict show data tune gf11 model launch bench help; do
+	for command in train test predict show data tune gf11 model launch bench help lesion analyze import export view; do
 		try $command "$X"
 		try $command "--$X"
 		try $command "$X" "$X" "$X"
@@ -35,11 +35,22 @@ for X in "$E" "$H" "$B" "$N"; do
 		try train xor.topo "--$option" "$X"
 		try train xor.topo make:xor "--$option=$X/$X"
 	done
-	for verb in table1 model sweep microcode run trace switch diagnose machine; do
+	for verb in table1 model sweep microcode run trace switch diagnose machine schedule debug ops steps program; do
 		try gf11 $verb "$X"
 		try gf11 $verb --machine "$X"
 		try gf11 $verb --faults "$X" forward
 	done
+	for option in set show base route fill svg; do
+		try gf11 run forward --procs 2 "--$option" "$X"
+		try gf11 debug forward --procs 2 "--$option=$X=$X" </dev/null
+	done
+	printf 'step\n%s\nprint %s\n' "$X" "$X" >debug.in
+	try gf11 debug forward --procs 2 <debug.in
+	try gf11 debug forward --procs 2 --json <debug.in
+	printf '# %s\nload s[%s] -> v0\n%s v0 -> v1\n' "$X" "$X" "$X" >o.ops
+	try gf11 schedule o.ops
+	try gf11 debug o.ops </dev/null
+	try view xor.topo --port "$X"
 	try gf11 sweep "$X=1..2"
 	try data --make "$X"
 	try data make:"$X"
@@ -79,6 +90,14 @@ for X in "$E" "$H" "$B" "$N"; do
 	try predict "$X.topo" "$X.safetensors" "$X.csv"
 	try predict "$X.topo" "$X.safetensors" "$X.csv" --output "$X.o.csv"
 	try predict "$X.topo" "$X.safetensors" "$X.csv" --output "$X.o.csv" --json
+	try lesion "$X.topo" "$X.safetensors" --group "$X"
+	try lesion "$X.topo" "$X.safetensors" --zero "$X"
+	try analyze "$X.topo" "$X.safetensors" "$X"
+	try analyze "$X.topo" "$X.safetensors" --group "$X" --json
+	try export "$X.topo" "$X.safetensors" "$X.c"
+	try export "$X.topo" "$X.safetensors" "$X.onnx" --json
+	try export "$X.topo" "$X.safetensors" "$X.none"
+	try import "$X.topo" "$X.none"
 	try model "$X.topo"
 	try gf11 model "$X.topo"
 	try gf11 model "$X.topo" --json
@@ -123,6 +142,9 @@ for X in "$E" "$H" "$B" "$N"; do
 	try train i.csv --epochs 2
 	try tune i.csv --trials 2
 	try train k.topo h.csv --names name --epochs 2 --save k.safetensors
+	try analyze k.topo k.safetensors h.csv --names name
+	try lesion k.topo k.safetensors h.csv --names name
+	try export k.topo k.safetensors k.js --json
 	try predict k.topo k.safetensors h.csv --names name --guess
 	try predict k.topo k.safetensors h.csv --names name
 	try predict k.topo k.safetensors h.csv --names name --guess --json

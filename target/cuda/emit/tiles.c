@@ -40,7 +40,8 @@ static Tile tile_choose(uint64_t rows, uint64_t quads, uint64_t depth, uint32_t 
 	double least = 0;
 	const char *wanted = getenv(gradient ? "MICROPROP_CUDA_GRADIENT_TILE" : "MICROPROP_CUDA_PRODUCT_TILE");
 
-	if (wanted && rows * quads > 1024 && wanted[0]) { /* for experiments: four digits, the last two powers of two */
+	if (wanted && rows * quads > 1024 && strlen(wanted) == 4 && strspn(wanted, "0123456789") == 4) {
+		/* for experiments: four digits, the last two powers of two */
 		best = (Tile){ .high = (uint32_t)(wanted[0] - '0'), .wide = (uint32_t)(wanted[1] - '0') };
 		best.across = 1u << (wanted[2] - '0');
 		best.down = 1u << (wanted[3] - '0');
