@@ -42,7 +42,7 @@ typedef struct Lower {
 	bool learn;
 	bool noisy;              /* its weights have noise */
 	const float *w, *copies; /* of the device, that steps read */
-	const Program *view;     /* target cpu's program, with the same */
+	Program view;            /* target cpu's program, with the same */
 } Lower;
 
 static DeviceStep *add(Lower *m, int kind)
@@ -83,7 +83,7 @@ static const float *start_of(const Lower *m, const float *start)
 		uint32_t source = p->bias ? p->sources : 0;
 		if (p->list || (!p->bias && p->from != 0))
 			continue;
-		Form w = form_by_source(m->view, p);
+		Form w = form_by_source(&m->view, p);
 		if (start == w.w + source * w.row)
 			return weights_by_source(m, p, source, &row);
 	}
@@ -432,8 +432,7 @@ static void lower_list(Lower *m, const List *from, DeviceList *to, bool learn)
 	m->noisy = m->p->noisy && (learn || m->c->opt->noise);
 	m->w = m->noisy ? m->c->job.noisy : m->c->job.w;
 	m->copies = m->noisy ? m->c->job.noisy_copies : m->c->job.copies;
-	Program view = m->noisy ? noisy_view(m->p) : *m->p;
-	m->view = &view;
+	m->view = m->noisy ? noisy_view(m->p) : *m->p;
 	*to = (DeviceList){ 0 };
 	assert(from->stages <= DEVICE_STAGES);
 	for (uint32_t k = 0; k < from->stages; k++) {
