@@ -296,7 +296,9 @@ static void cmd_until(Debug *d, Scan *s, Buf *out)
 	}
 	const char *name = s->src->text + s->at;
 	bool value = is_value(d, name);
-	Place p = value ? (Place){ 0 } : read_place(d, s);
+	Place p = { 0 };
+	if (!value)
+		p = read_place(d, s);
 	uint32_t first = value ? 0 : bench_address(d->b, &p);
 	while (!ended(d) && !due_writes(d, &p, first, value ? name : NULL))
 		cycle(d, NULL);

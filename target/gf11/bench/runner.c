@@ -190,10 +190,11 @@ static Cell data_word(const Runner *w, int memory, uint64_t at, uint32_t proc)
 
 static void words_write(const Runner *w, Controller *c, int memory, uint64_t from, bool zero, Cell *word)
 {
+	const Cell nothing = { 0 };
 	uint32_t count = (uint32_t)(w->end[memory] > from ? w->end[memory] - from : 0);
 	for (uint32_t proc = 0; proc < w->p->procs && count; proc++) {
 		for (uint32_t i = 0; i < count; i++)
-			word[i] = zero ? (Cell){ 0 } : data_word(w, memory, from + i, proc);
+			word[i] = zero ? nothing : data_word(w, memory, from + i, proc);
 		host_write(c, proc, memory == OF_DRAM, (uint32_t)from, word, count);
 	}
 }
