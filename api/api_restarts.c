@@ -108,6 +108,8 @@ static void best_body(void *arg)
 	Run *r = j->r;
 	const mp_seed *best = &r->seeds[r->restarts.best];
 
+	if (j->all.note)
+		note(&r->cx, NULL, "%s", j->all.note);
 	run_restart(r, best->seed);
 	r->cx.status = run_train(r, j->data->data, j->test ? j->test->data : NULL, j->report, j->user);
 	bool trained = !r->job || !r->job->root_only || !r->job->comm->rank;

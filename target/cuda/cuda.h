@@ -264,8 +264,10 @@ typedef struct Solo {
 	Tally *leaf_tally;
 	const bool *idle;      /* [networks] they are not trained */
 	const uint32_t *cases; /* NULL, or [networks][cases of the job]: examples in their order */
-	JobResult *result;     /* [networks] */
-	Tally *tally;          /* [networks][SOLO_EPOCHS] */
+	const double *param;   /* NULL, or [networks][params][P_COUNT]: numbers of its updates */
+	uint64_t params;
+	JobResult *result; /* [networks] */
+	Tally *tally;      /* [networks][SOLO_EPOCHS] */
 } Solo;
 /* What goes to the device in one piece: results, barriers, the arrays of the schedule. */
 enum {
@@ -301,6 +303,7 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r);    /* false: there is no ke
 void job_start(Cuda *c, JobRun *r, const Tally *tally); /* tally: NULL, or what w->tally is by now */
 uint64_t job_finish(Cuda *c, JobRun *r);                /* returns updates done */
 #define NO_KERNEL UINT64_MAX
+#define JOB_WORK  2e11 /* links times cases of a launch: a fraction of a second, after which a stop is noticed; */
 uint64_t work_run(Cuda *c, const Work *w); /* returns updates done; NO_KERNEL: solo, and there is no kernel for it */
 void device_rows_take(Cuda *c);
 void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks, uint32_t *teams,

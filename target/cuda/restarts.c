@@ -278,7 +278,13 @@ static bool cuda_run_restarts(Ctx *cx, Program *p, Restarts *all)
 	}
 	if ((lanes_fit(c, all) && lanes_run(c, all)) || solo_run(c, all))
 		return true;
-	return target_cpu.restarts->run(cx, c->cpu, all);
+	if (target_cpu.restarts->run(cx, c->cpu, all)) {
+		all->note =
+			"the GPU has no kernel that trains many seeds of this network: target cpu has, with the same results";
+		return true;
+	}
+	all->note = "no kernel trains many seeds of this network at once: the GPU trains one after the other";
+	return false;
 }
 
 const RestartHooks cuda_restarts = { .run = cuda_run_restarts };

@@ -12,8 +12,7 @@ enum {
 	LEAST_ROWS = 32
 };                               /* times as many rows where there are contexts: time steps should not be too short */
 enum { CLUSTER_WORK = 1500000 }; /* links times rows of a block */
-#define JOB_WORK 2e11 /* links times cases of a launch: a fraction of a second, after which a stop is noticed; */
-/* and updates, of which each takes 5 to 20 us, however small; fewer if their lists by input are made before */
+/* Updates of a launch, of which each takes 5 to 20 us, however small; fewer if their lists by input are made before */
 enum { JOB_UPDATES = 1 << 15, LISTED_UPDATES = 1 << 12 };
 
 /* ---- shape ---- */
@@ -276,6 +275,9 @@ static uint64_t schedule_make(Cuda *c, const Work *w)
 	uint64_t count = min_u64(w->count, min_u64(most, c->now->has_short ? LISTED_UPDATES : JOB_UPDATES)), done = w->done,
 			 at = 0;
 
+	if (w->solo) /* whole epochs */
+		count = w->count;
+
 	if (c->now->streamed && w->mode == JOB_UPDATE)
 		count = min_u64(count, max_u64(1, c->now->slot_cases / (w->batch * c->now->longest)));
 
@@ -301,6 +303,10 @@ static uint64_t schedule_make(Cuda *c, const Work *w)
 
 static double *params_of(Cuda *c, const Work *w, uint64_t *count)
 {
+	if (w->solo && w->solo->param) {
+		*count = w->solo->networks * w->solo->params;
+		return (double *)w->solo->param;
+	}
 	*count = w->update ? (w->same ? 1 : min_u64(w->count, c->schedule->updates)) : 0;
 	double *param = NEW(&c->temp, *count * P_COUNT + 1, double);
 
@@ -415,6 +421,7 @@ static void solo_fill(const Solo *s, Job *j, uint64_t cases)
 	j->verdict = s->verdict;
 	j->leaf_tally = s->leaf_tally;
 	j->network_cases = s->cases ? cases * sizeof(uint32_t) : 0;
+	j->network_params = s->param ? s->params * P_COUNT * sizeof(double) : 0;
 }
 
 /* ---- one job: prepared, started, finished ---- */

@@ -14,7 +14,11 @@
 
 extern const Target target_cpu;
 
-enum { LEAST_NETWORKS = 8, ORDERED_EPOCHS = 8 }; /* ORDERED_EPOCHS: of a job, where networks have orders of their own */
+enum {
+	LEAST_NETWORKS = 8,
+	SOLO_UPDATES = 4096,
+	ORDERED_EPOCHS = 8
+}; /* ORDERED_EPOCHS: of a job, where networks have orders of their own */
 #define NO_SEED UINT64_MAX
 
 typedef struct SoloSlot {
@@ -34,6 +38,8 @@ typedef struct SoloRun {
 	uint64_t epochs;                /* of the job at hand */
 	uint32_t busy;
 	bool shuffled, *idle;
+	bool scheduled; /* numbers change from one update to the next */
+	double *param;  /* [networks][updates][P_COUNT] of a job, then */
 	uint32_t *cases;
 	double *v; /* [links] */
 } SoloRun;
@@ -53,7 +59,8 @@ static bool solo_fits(SoloRun *r)
 	    leaf_count(r->batch) > 1 || c->now->longest > 1)
 		return false;
 	r->each = ceil_div(r->examples, r->batch);
-	if (c->rule->needs_norm || c->rule->needs_count || o->schedule != SCHEDULE_CONSTANT || o->warmup > 0)
+	r->scheduled = c->rule->needs_count || o->schedule != SCHEDULE_CONSTANT || o->warmup > 0;
+	if (c->rule->needs_norm || c->net->tie)
 		return false;
 	return (uint64_t)o->updates % r->each == 0 && (r->all->own >= LEAST_NETWORKS || !c->gpu->driver);
 }
@@ -159,7 +166,10 @@ static void orders_make(void *arg, uint32_t thread)
 static uint64_t job_epochs(const SoloRun *r)
 {
 	const Options *o = r->c->opt;
-	uint64_t epochs = r->shuffled ? ORDERED_EPOCHS : SOLO_EPOCHS, most = (uint64_t)o->epochs;
+	uint64_t epochs = r->shuffled || r->scheduled ? ORDERED_EPOCHS : SOLO_EPOCHS, most = (uint64_t)o->epochs;
+	double each = (double)r->examples * (double)r->c->net->links;
+
+	epochs = min_u64(epochs, max_u64(1, min_u64((uint64_t)(JOB_WORK / each), SOLO_UPDATES / r->each)));
 
 	if (o->updates && (!most || (uint64_t)o->updates / r->each < most))
 		most = (uint64_t)o->updates / r->each;
@@ -167,6 +177,25 @@ static uint64_t job_epochs(const SoloRun *r)
 		if (r->slot[i].number != NO_SEED)
 			epochs = min_u64(epochs, most - r->slot[i].epoch);
 	return epochs;
+}
+
+/* Numbers of the updates of the next epochs, for each network. */
+static void params_make(SoloRun *r)
+{
+	const Options *o = r->c->opt;
+	uint64_t count = r->epochs * r->each;
+	Update u;
+
+	for (uint32_t i = 0; i < r->s.networks; i++)
+		for (uint64_t k = 0; k < count && r->slot[i].number != NO_SEED; k++) {
+			uint64_t epoch = r->slot[i].epoch + k / r->each, done = k % r->each * r->batch;
+			uint64_t n = min_u64(r->batch, r->examples - done);
+			update_fill(o, r->slot[i].epoch * r->each + 1 + k, (double)epoch + (double)done / (double)r->examples,
+			            (double)n / (double)r->examples, &u);
+			memcpy(r->param + (i * count + k) * P_COUNT, u.param, sizeof u.param);
+		}
+	r->s.param = r->param;
+	r->s.params = count;
 }
 
 /* False: there is no kernel for it. */
@@ -182,6 +211,8 @@ static bool job_run(SoloRun *r)
 		pool_run(c->cpu->pool, orders_make, r);
 	else if (r->shuffled)
 		orders_make(r, 0);
+	if (r->scheduled)
+		params_make(r);
 	memset(s->tally, 0, (uint64_t)s->networks * SOLO_EPOCHS * sizeof *s->tally);
 	memset(s->result, 0, s->networks * sizeof *s->result);
 	for (uint32_t i = 0; i < s->networks; i++)
@@ -191,7 +222,7 @@ static bool job_run(SoloRun *r)
 		       .batch = r->batch,
 		       .count = r->epochs * r->each,
 		       .update = &r->update,
-		       .same = true,
+		       .same = !r->scheduled,
 		       .until = &r->until,
 		       .tally = &none,
 		       .epochs = 1,
@@ -221,6 +252,7 @@ static void solo_take(SoloRun *r, DeviceMemory *m)
 	r->slot = NEW(a, n, SoloSlot);
 	r->v = NEW(a, c->net->links, double);
 	r->cases = r->shuffled ? NEW(a, n * ORDERED_EPOCHS * r->examples, uint32_t) : NULL;
+	r->param = r->scheduled ? NEW(a, n * ORDERED_EPOCHS * r->each * P_COUNT, double) : NULL;
 	for (uint32_t i = 0; i < n; i++) {
 		r->slot[i].number = NO_SEED;
 		r->idle[i] = true;

@@ -68,9 +68,12 @@ cp $SOURCE_DIR/examples/xor.topo $SOURCE_DIR/examples/encoder-10-5-10.topo $SOUR
 seeds() { sed -E 's/.*"results": //'; }
 for args in "xor.topo --epochs 150 --restarts 40" "encoder-10-5-10.topo --epochs 12 --restarts 9 --rule rprop" "encoder-8-3-8.topo --epochs 20 --restarts 7 --rate 1e6" \
 	"encoder-8-3-8.topo --epochs 15 --restarts 5 --error cross-entropy --until right:0.5" "encoder-8-3-8.topo --epochs 10 --restarts 9 --batch 3" \
-	"past-tense.topo --epochs 2 --restarts 5 --batch all" "letters.topo --epochs 1 --restarts 1 --batch 512 --no-shuffle" "encoder-8-3-8.topo --epochs 2 --restarts 3 --batch 3 --rule adam"; do
-	$MICROPROP train $args --json | seeds >cpu.json
-	$MICROPROP train $args --json --target cuda | seeds >cuda.json
+	"past-tense.topo --epochs 2 --restarts 5 --batch all" "letters.topo --epochs 1 --restarts 1 --batch 512 --no-shuffle" "encoder-8-3-8.topo --epochs 2 --restarts 3 --batch 3 --rule adam" \
+	"encoder-8-3-8.topo --epochs 20 --restarts 6 --batch 4 --schedule cosine --warmup 3 --until right:0.5" "encoder-8-3-8.topo --epochs 2 --restarts 3 --batch 3 --rule doug" \
+	"shaped.topo make:encoder:8-3 --epochs 2 --restarts 2"; do
+	$MICROPROP train $args --json 2>/dev/null | seeds >cpu.json
+	$MICROPROP train $args --json --target cuda 2>notes | seeds >cuda.json
+	grep seeds notes
 	cmp cpu.json cuda.json && grep -o '"seed"' cuda.json | wc -l
 done
 
