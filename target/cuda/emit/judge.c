@@ -68,6 +68,8 @@ void plan_judged(Kernel *k)
 		const DeviceStep *d = &s->step[i];
 		if (d->kind != STEP_ERRORS)
 			continue;
+		if (d->scale != 1 || d->near)
+			return;
 		uint32_t from = outputs_product(k, d);
 		if (from == NO_STEP || d->y != outputs)
 			return;
@@ -428,7 +430,8 @@ void judge_rows(Kernel *k, uint32_t first, uint32_t threads)
 	Loop l = loop_count(e, (uint32_t)ceil_div(k->block_rows, threads));
 	Reg number = first ? op2(e, REG_R, "sub.u32", k->tid, imm(first)) : k->tid, row = mad(e, l.i, threads, number);
 	r.is_row = less(e, row, k->my_rows);
-	r.row = op3(e, REG_R, "selp.u32", row, imm(0), less(e, row, imm(k->block_rows))); /* others write to real rows */
+	/* others write to real rows: threads without one read a row behind them, where there is */
+	r.row = op3(e, REG_R, "selp.u32", row, imm(k->s->half ? 0 : k->row_space - 1), less(e, row, imm(k->block_rows)));
 	r.late = add(e, mad(e, r.row, k->late_row, k->memory), imm(k->at_late));
 	r.y = add(e, mad(e, r.row, k->target_row, k->memory), imm(k->at_targets));
 	for (uint32_t i = 0; i < 4; i++)

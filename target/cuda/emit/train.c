@@ -392,7 +392,8 @@ static void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool
 	ins(e, "cp.async.wait_all");
 	barrier_block(e);
 	spent(k, SPENT_KINDS + 0);
-	bool chunks = k->chunks > 1 || k->inliners, late = k->judged && !chunks;
+	bool chunks = k->chunks > 1 || k->inliners;
+	bool late = k->judged && !chunks && !k->overlaid; /* else operands of the gradient are staged over targets */
 	if (chunks)
 		chunks_emit(k);
 	else
