@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Guards: weights and rule state of the device are compared with their checksums; with full, the sum that waits for its
- * update has one, too, and a leaf, now and then, is recomputed by target cpu, which has the same bits. In: memory of the host that
- * has a copy of them. Out: checksums of what the device holds now. Must hold: a block is fetched from the device
- * whenever its checksum is asked for, so the host's copy is that of the last checksum; after a rollback the host's is
- * the newer one. */
+/* Guards: weights and rule state of the device are compared with their checksums; with full, the sum that waits for
+ * its update has one, too, and a leaf, now and then, is recomputed by target cpu, which has the same bits. In: memory
+ * of the host that has a copy of them. Out: checksums of what the device holds now. Must hold: a block is fetched from
+ * the device whenever its checksum is asked for, so the host's copy is that of the last checksum; after a rollback the
+ * host's is the newer one. */
 #include "cuda.h"
 #include "monitor.h"
 #include "pass.h"
