@@ -13,9 +13,9 @@
 
 enum { WINDOW = 7, SYMBOLS = 29, INPUTS = WINDOW * SYMBOLS, TARGETS = 26, BLANK = 26, MOST_LETTERS = 200 };
 
-/* Updates after which the weights are kept; an epoch of the letters has 752. */
-static const unsigned stage_updates[] = { 0, 5, 20, 60, 150, 400, 752, 1504, 3008, 6016, 11280, 22560 };
-enum { STAGES = COUNT(stage_updates) };
+/* When the weights are kept: after so many updates, then after so many passes through the data. */
+static const unsigned first_updates[] = { 0, 5, 20, 60, 150, 400 }, then_passes[] = { 1, 2, 4, 8, 15, 30 };
+enum { FIRST = COUNT(first_updates), STAGES = FIRST + COUNT(then_passes) };
 
 typedef struct Stage {
 	uint64_t updates;
@@ -29,7 +29,7 @@ struct Talk {
 	Stage stage[STAGES];
 	uint32_t stages;
 	uint64_t links;
-	uint64_t epoch; /* updates of one */
+	uint64_t epoch; /* updates of a pass */
 	uint32_t seed;
 	bool started; /* of the thread that answers */
 	bool training, stop;
@@ -67,6 +67,14 @@ void talk_close(Talk *t)
 
 /* ---- training -------------------------------------------------------------------------------------- */
 
+/* Updates of a stage; more than those of the one before, however small the data is. */
+static uint64_t stage_updates(const Talk *t, uint32_t stage)
+{
+	uint64_t updates = stage < FIRST ? first_updates[stage] : then_passes[stage - FIRST] * t->epoch;
+	uint64_t least = stage ? t->stage[stage - 1].updates + 1 : 0;
+	return updates > least ? updates : least;
+}
+
 static bool stage_keep(Talk *t)
 {
 	mp_result now = { .size = sizeof now };
@@ -78,7 +86,7 @@ static bool stage_keep(Talk *t)
 		return false;
 	}
 	pthread_mutex_lock(&t->lock);
-	t->stage[t->stages] = (Stage){ stage_updates[t->stages], now.error, now.right, w };
+	t->stage[t->stages] = (Stage){ stage_updates(t, t->stages), now.error, now.right, w };
 	t->stages++;
 	pthread_mutex_unlock(&t->lock);
 	return true;
@@ -106,10 +114,10 @@ static int report_stop(void *user, mp_run *run, const mp_report *r)
 /* Trains to the next stage; the last, and one that fails, end training. */
 static void stage_train(Talk *t)
 {
-	char limit[20];
+	char limit[24];
 	bool goes_on = !t->stages;
 	if (t->stages && t->stages < STAGES) {
-		snprintf(limit, sizeof limit, "%u", stage_updates[t->stages]);
+		snprintf(limit, sizeof limit, "%llu", (unsigned long long)stage_updates(t, t->stages));
 		goes_on = mp_run_set(t->s.run, "updates", limit) == MP_OK &&
 		          mp_run_train(t->s.run, t->s.data, NULL, report_stop, t) == MP_OK && !report_stop(t, NULL, NULL);
 	}

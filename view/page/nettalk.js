@@ -200,12 +200,12 @@ export async function open() {
 				? h(
 						"span",
 						{},
-						`After ${num(s.updates)} updates (${num(s.updates / state.epoch, 2)} passes through ${state.data}): `,
+						`After ${num(s.updates)} updates (${num(s.updates / state.epoch, 2)} passes through ${state.data.split("/").at(-1)}): `,
 						h("b", { id: "talk-right" }, share(s.right)),
 						" of its letters right, error ",
 						num(s.error),
 					)
-				: "Not trained yet: this takes a second or two.",
+				: "Not trained yet: this takes a few seconds.",
 		);
 		chart.series = learnt()
 			? [

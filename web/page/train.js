@@ -32,7 +32,7 @@ export async function open(app) {
 	const epochs = h("input", {
 		type: "number",
 		min: 1,
-		placeholder: "as in the file",
+		placeholder: "as given",
 		"aria-label": "epochs",
 		oninput: () => line(),
 	});
