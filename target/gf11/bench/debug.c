@@ -308,32 +308,67 @@ static void cmd_until(Debug *d, Scan *s, Buf *out)
 		cycle(d, out);
 }
 
+/* Where the columns of the units begin, in a listing of lines first to last - 1; the last: where they end. */
+static void list_columns(const Debug *d, uint64_t first, uint64_t last, size_t at[UNITS + 1])
+{
+	at[0] = 8;
+	for (uint32_t unit = 0; unit < UNITS; unit++) {
+		size_t wide = strlen(unit_names[unit]);
+		for (uint64_t t = first; t < last; t++) {
+			const Micro *u = &d->b->r->line[t].slot[unit];
+			Buf text = { .arena = &d->b->cx->scratch };
+			if (u->op != GOP_NONE)
+				micro_print(u, &text);
+			wide = text.len > wide ? text.len : wide;
+		}
+		at[unit + 1] = at[unit] + wide + 3;
+	}
+}
+
+static void list_line(const Debug *d, uint64_t t, const size_t *at, Buf *out)
+{
+	size_t line = out->len;
+	buf_printf(out, "%s%5" PRIu64, t == bench_now(d->b) ? "=>" : "  ", t);
+	for (uint32_t unit = 0; unit < UNITS; unit++) {
+		const Micro *u = &d->b->r->line[t].slot[unit];
+		column(out, line, at[unit]);
+		buf_puts(out, "| ");
+		if (u->op != GOP_NONE)
+			micro_print(u, out);
+	}
+	buf_puts(out, "\n");
+}
+
 static void cmd_list(Debug *d, Scan *s, Buf *out)
 {
+	size_t at[UNITS + 1];
 	uint64_t now = bench_now(d->b), lines = d->b->r->lines, first = count_read(s, now > 4 ? now - 4 : 0);
 	scan_blanks(s);
 	uint64_t count = count_read(s, 16);
 	scan_end(s, "write list, list FROM or list FROM COUNT");
-	for (uint64_t t = first; t < lines && t - first < count; t++) {
+	if (first >= lines) {
+		buf_printf(out, "the routine has %" PRIu64 " lines\n", lines);
+		return;
+	}
+	uint64_t last = count < lines - first ? first + count : lines;
+	list_columns(d, first, last, at);
+	size_t head = out->len;
+	for (uint32_t unit = 0; unit < UNITS; unit++) {
+		column(out, head, at[unit]);
+		buf_printf(out, "| %s", unit_names[unit]);
+	}
+	buf_puts(out, "\n");
+	for (uint64_t t = first; t < last; t++) {
 		uint64_t gap = 0;
-		while (t + gap < lines && t + gap - first < count && word_is_empty(d, t + gap))
+		while (t + gap < lines && word_is_empty(d, t + gap))
 			gap++;
 		if (gap > 2) {
 			buf_printf(out, "%s    ... %" PRIu64 " empty\n", now >= t && now - t < gap ? "=>" : "  ", gap);
 			t += gap - 1;
 			continue;
 		}
-		buf_printf(out, "%s%5" PRIu64, t == now ? "=>" : "  ", t);
-		for (uint32_t unit = 0; unit < UNITS; unit++) {
-			const Micro *u = &d->b->r->line[t].slot[unit];
-			buf_puts(out, " | ");
-			if (u->op != GOP_NONE)
-				micro_print(u, out);
-		}
-		buf_puts(out, "\n");
+		list_line(d, t, at, out);
 	}
-	if (first >= lines)
-		buf_printf(out, "the routine has %" PRIu64 " lines\n", lines);
 }
 
 static void written_print(const Debug *d, uint32_t i, Buf *out)
