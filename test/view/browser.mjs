@@ -420,6 +420,14 @@ await pressOwn("Save");
 for (let i = 0; i < 300 && !existsSync(join(watched, "last.safetensors")); i++) await wait(100);
 check(existsSync(join(watched, "last.safetensors")), "the page has a checkpoint saved");
 await own.screenshot({ path: join(folder, "watched.png"), fullPage: true });
+for (const name of ["network", "machine", "nettalk", "runs"]) {
+	await own.evaluate((n) => {
+		location.hash = n;
+	}, name);
+	await own.waitForFunction((n) => document.querySelector("nav a[aria-current]").hash === `#${n}`, {}, name);
+	await wait(500);
+	await own.waitForFunction(() => !document.querySelector("main .busy"));
+}
 const gone = new Promise((r) => {
 	live.on("exit", (code) => r(code));
 });

@@ -90,7 +90,7 @@ const examples = {
 	".": "(end)",
 };
 
-export async function open() {
+export async function open(app) {
 	let state = await getJson("/api/talk"),
 		answer = null,
 		chosen = null,
@@ -190,22 +190,25 @@ export async function open() {
 	const learnt = () => state.stages.length > 0;
 
 	function controls() {
-		train.disabled = state.training;
+		train.disabled = state.training || app.about.trains;
 		train.textContent = state.training ? "Learning…" : learnt() ? "Train another" : "Train a network";
 		stage.max = Math.max(0, state.stages.length - 1);
 		stage.disabled = say.disabled = tour.disabled = saveButton.disabled = !learnt();
-		const s = state.stages[Number(stage.value)];
+		const s = state.stages[Number(stage.value)],
+			data = state.data?.split("/").at(-1);
 		stageText.replaceChildren(
 			s
 				? h(
 						"span",
 						{},
-						`After ${num(s.updates)} updates (${num(s.updates / state.epoch, 2)} passes through ${state.data.split("/").at(-1)}): `,
+						`After ${num(s.updates)} updates (${num(s.updates / state.epoch, 2)} passes through ${data}): `,
 						h("b", { id: "talk-right" }, share(s.right)),
 						" of its letters right, error ",
 						num(s.error),
 					)
-				: "Not trained yet: this takes a few seconds.",
+				: app.about.trains
+					? "This process trains a run. NETtalk is in the page of: microprop view"
+					: "Not trained yet: this takes a few seconds.",
 		);
 		chart.series = learnt()
 			? [
@@ -230,7 +233,7 @@ export async function open() {
 	async function begin() {
 		try {
 			await post("/api/talk/train", {});
-			stage.value = 0;
+			stage.max = stage.value = 0;
 			await poll();
 		} catch (e) {
 			note(e.message);
@@ -239,9 +242,10 @@ export async function open() {
 	async function poll() {
 		// the slider follows what is learnt
 		for (;;) {
+			const follows = stage.value === stage.max; // unless it was moved
 			state = await getJson("/api/talk");
 			stage.max = Math.max(0, state.stages.length - 1);
-			stage.value = stage.max;
+			if (follows) stage.value = stage.max;
 			await words();
 			if (!state.training) return;
 			await new Promise((r) => setTimeout(r, 250));
@@ -397,7 +401,7 @@ export async function open() {
 	if (learnt()) {
 		stage.value = stage.max;
 		await words();
-	} else begin();
+	} else if (!app.about.trains) begin();
 	return {
 		element,
 		show: () => {
