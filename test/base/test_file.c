@@ -310,7 +310,7 @@ static void endless_input_is_refused(void **state)
 	(void)state;
 	setenv("MICROPROP_MEMORY", "1000000", 1);
 	assert_int_equal(memory_total(), 1000000);
-	expect_refused("/dev/zero", "larger than half the memory");
+	expect_refused("/dev/zero", "is a stream of more than 125000 bytes");
 	unsetenv("MICROPROP_MEMORY");
 	assert_true(memory_total() > 1000000);
 	setenv("MICROPROP_MEMORY", "much", 1);
