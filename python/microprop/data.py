@@ -49,6 +49,8 @@ def is_sparse(x: Any) -> bool:
 def array(x: Any, rank: int = 2) -> np.ndarray:
     """The array itself where the library can read it; else a copy that it can."""
     a = np.asarray(x)
+    if a.dtype.kind in "SU" or (a.dtype.kind == "O" and any(isinstance(v, str) for v in a.flat)):
+        raise ValueError("texts are no numbers: give classes as labels=, inputs with texts as a frame or a Table")
     if a.dtype.kind == "c":
         raise ValueError("complex numbers are not supported")
     if a.dtype.name not in TYPES or not a.dtype.isnative:
@@ -63,8 +65,8 @@ def array(x: Any, rank: int = 2) -> np.ndarray:
 def frame_arrays(frame: Any) -> Tuple[np.ndarray, List[str]]:
     """Numbers as they are, categories and texts one-of-n with names such as colour=red."""
     columns, names = [], []
-    for label in frame.columns:
-        values = frame[label]
+    for i, label in enumerate(frame.columns):
+        values = frame.iloc[:, i]  # names may be there twice
         if values.dtype.kind in "mM":
             raise ValueError(f"column {label!r} holds times: make numbers of them, or leave it out")
         if values.dtype.kind in "biuf":

@@ -282,8 +282,8 @@ class Run:
 
     def _both(self, data: Any, test: Any) -> Any:
         if hasattr(data, "cut"):  # a Table, whose networks watch the error of rows held out
-            found, rest = data.cut(0.2 if test is None else 0)
-            return found, rest if test is None else self._data(test)
+            data, rest = data.cut(0.2 if test is None else 0)
+            test = rest if test is None else test
         found = self._data(data)
         if found is None:
             raise ValueError("the network names no data: give some")
@@ -380,7 +380,10 @@ class Run:
 
     @property
     def curve(self) -> np.ndarray:
-        """The learning curve of the last training: epoch, error, right, test_error, test_right; at most 512 points."""
+        """The learning curve of the last training: epoch, error, right, test_error, test_right (NaN without test data).
+
+        At most 512 points.
+        """
         names = ("epoch", "error", "right", "test_error", "test_right")
         rows: List[Any] = []
         while True:
@@ -388,7 +391,10 @@ class Run:
             if not p:
                 break
             rows.append(tuple(getattr(p.contents, n) for n in names))
-        return np.array(rows, dtype=[(n, "u8" if n == "epoch" else "f8") for n in names]).view(np.recarray)
+        found = np.array(rows, dtype=[(n, "u8" if n == "epoch" else "f8") for n in names]).view(np.recarray)
+        if not lib.mp_run_get_report(self._handle).contents.tested:
+            found.test_error[:] = found.test_right[:] = np.nan
+        return found
 
     # ---- files ----
 

@@ -44,6 +44,8 @@ class Frames(unittest.TestCase):
         self.assertEqual(again.use_best().fingerprint, run.fingerprint)
         self.assertEqual(mp.Run(mp.Table(IRIS).network(hidden=4)).train(mp.Table(IRIS), epochs=1).epoch, 1)
         self.assertEqual(mp.Table(frame).train(0, epochs=2).report.stopped_by, "epochs")
+        auto = mp.Network.parse("group in auto input\ngroup out auto softmax output\nconnect in, true -> out\n")
+        self.assertIsNotNone(mp.Run(auto, epochs=1).train(table).test_right)
 
     def test_models_take_frames_rows_dicts_and_files(self):
         frame = people()
@@ -94,6 +96,10 @@ class Frames(unittest.TestCase):
                 mp.Data(frame[columns], frame["survived"])
         with self.assertWarnsRegex(mp.Note, "column 'name' has 300 different values"):
             mp.Data(frame[["name"]], frame["survived"])
+        with self.assertRaisesRegex(ValueError, "give classes as labels="):
+            mp.Data(frame[["id"]], frame["sex"])
+        twice = pd.DataFrame([[1.0, 2.0], [3.0, 4.0]], columns=["a", "a"])
+        np.testing.assert_array_equal(mp.Data(twice, [0, 1])[1][0], [3, 4])
         with self.assertRaisesRegex(TypeError, "Table"):
             mp.Run(mp.Network.layers([2, 2, 1])).train(frame)
         with self.assertRaisesRegex(TypeError, "did you mean 'targets'"):

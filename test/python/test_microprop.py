@@ -252,6 +252,7 @@ class Runs(unittest.TestCase):
             run.train(data, callback=lambda r: 1 / 0)
         self.assertEqual(run.train(data, epochs=10).epoch, 10)
         self.assertEqual(list(run.curve.epoch), list(range(6, 11)))
+        self.assertTrue(np.isnan(run.curve.test_error).all())  # the last training had no test data
         self.assertIn("<svg", run._repr_html_())
         self.assertTrue(run._repr_svg_().startswith("<svg"))
 
