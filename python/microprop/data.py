@@ -18,8 +18,8 @@ from ._rows import is_frame
 
 Path = Union[str, os.PathLike]
 MANY_TEXTS = 50  # of a column: more are hardly categories
-TYPES = {"float32", "float64", "float16", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64",
-         "bool"}
+NAMES = {np.dtype(t): t.encode() for t in (
+    "float32", "float64", "float16", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "bool")}
 
 
 class DataInfo(NamedTuple):
@@ -53,7 +53,7 @@ def array(x: Any, rank: int = 2) -> np.ndarray:
         raise ValueError("texts are no numbers: give classes as labels=, inputs with texts as a frame or a Table")
     if a.dtype.kind == "c":
         raise ValueError("complex numbers are not supported")
-    if a.dtype.name not in TYPES or not a.dtype.isnative:
+    if a.dtype not in NAMES:
         a = a.astype(np.float64 if a.dtype.kind in "fO" else np.float32)
     if rank == 2 and a.ndim == 1:
         a = a[:, None]
@@ -170,13 +170,13 @@ class Data:
         else:
             x = array(x)
             c.cases, c.inputs = x.shape
-            c.x, c.x_type = pointer(x), x.dtype.name.encode()
+            c.x, c.x_type = pointer(x), NAMES[x.dtype]
         if y is not None:
             y = array(y)
             if len(y) != c.cases:
                 raise ValueError(f"there are {c.cases} cases of inputs and {len(y)} of targets")
             c.targets = y.shape[1]
-            c.y, c.y_type = pointer(y), y.dtype.name.encode()
+            c.y, c.y_type = pointer(y), NAMES[y.dtype]
         for field, values, dtype, shape in (("mask", mask, np.uint8, (c.cases, c.targets)),
                                             ("weight", weight, np.float32, (c.cases,)),
                                             ("ticks", ticks, np.uint32, (c.cases,))):

@@ -7,10 +7,10 @@ import ctypes
 import json
 import os
 import queue
-import signal
 import tempfile
 import threading
 from ctypes import c_uint32
+from signal import SIGINT, default_int_handler
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Union
 
 import numpy as np
@@ -22,6 +22,11 @@ from ._library import (ReportFn, RestartsFn, TickFn, lib, mp_export, mp_exported
 from ._rows import is_frame, is_rows, table_file
 from .data import Data, Path, as_data, reading
 from .network import Network, option_name, option_text
+
+try:  # without the search for an enumeration's member, 20 us for each call
+    from _signal import getsignal as get_signal, signal as set_signal
+except ImportError:
+    from signal import getsignal as get_signal, signal as set_signal
 
 LONG_CALL = 100_000  # connections from which on a predictor releases the GIL
 TICK_SECONDS = 0.05  # between two looks at signals
@@ -201,16 +206,15 @@ class _Training:
     def __call__(self) -> Iterator["_Training"]:
         """Ctrl-C stops the run after its current update; then KeyboardInterrupt is raised, and the run can go on."""
         before = None
-        if threading.current_thread() is threading.main_thread() and \
-                signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            before = signal.signal(signal.SIGINT, self._on_signal)
+        if threading.current_thread() is threading.main_thread() and get_signal(SIGINT) is default_int_handler:
+            before = set_signal(SIGINT, self._on_signal)
         lib.mp_run_on_tick(self.run._handle, TICK_SECONDS, self.tick, None)
         try:
             yield self
         finally:
             lib.mp_run_on_tick(self.run._handle, TICK_SECONDS, TickFn(0), None)
             if before is not None:
-                signal.signal(signal.SIGINT, before)
+                set_signal(SIGINT, before)
         if self.raised is not None:
             raise self.raised
         if self.interrupted:

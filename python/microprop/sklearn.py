@@ -143,7 +143,8 @@ class _MLP(BaseEstimator):
     def _check(self) -> None:
         def number(name: str, low: float, high: float = np.inf, kind: Any = Real) -> None:
             v = getattr(self, name)
-            if not isinstance(v, kind) or isinstance(v, bool) or not low <= v <= high:
+            plain = type(v) is int or (type(v) is float and kind is Real)  # isinstance of numbers' classes is slow
+            if not (plain or isinstance(v, kind)) or isinstance(v, bool) or not low <= v <= high:
                 raise ValueError(f"{name} must be from {low} to {high}, got {v!r}.")
 
         def choice(name: str, known: Any) -> None:
