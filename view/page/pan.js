@@ -13,6 +13,7 @@ export class Panned {
 		this.canvas = h("canvas", { tabIndex: 0, role: "img" });
 		this.tip = h("div", { className: "tip", hidden: true });
 		this.box = h("div", { className: "chart" }, this.canvas, this.tip);
+		this.canvas.style.height = "60px"; // until there is something to draw
 		this.cycles = 0;
 		this.from = 0; // first cycle shown
 		this.scale = 1; // pixels of a cycle

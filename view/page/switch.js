@@ -159,10 +159,9 @@ export class Switch {
 		try {
 			const answer = await getJson("/api/gf11", { do: "switch", kind, step });
 			if (kind !== this.kind.value || step !== Number(this.step.value)) return; // another by now
-			const verified = answer.verified ? ", verified by tokens" : "";
-			this.text.textContent =
-				`${says[kind](step)} ${num(answer.routes)} routes, set in ` +
-				`${num(answer.microseconds, 3)} microseconds${verified}.`;
+			const verified = answer.verified ? ", verified by tokens" : "",
+				time = answer.microseconds ? `, set in ${num(answer.microseconds, 3)} microseconds` : "";
+			this.text.textContent = `${says[kind](step)} ${num(answer.routes)} routes${time}${verified}.`;
 			this.crossbars.set(answer);
 		} catch (e) {
 			note(e.message);
