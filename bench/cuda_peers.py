@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""One row of bench/cuda for a framework: cuda_peers.py KIND LAYERS CASES BATCH ONES ROUNDS; prints TCPS of the best round.
+"""One row of bench/cuda for a framework: cuda_peers.py KIND LAYERS CASES BATCH ONES ROUNDS SEEDS; prints TCPS of the best round.
 
-An update: forward, squared error, backward, momentum; sigmoid units. Batches are slices of data that lies on the GPU."""
+An update: forward, squared error, backward, momentum; sigmoid units. Batches are slices of data that lies on the GPU. SEEDS:
+networks that are trained side by side on the same batches (JAX: vmap)."""
 import sys, time
 import numpy
 
 kind, layers, cases, batch, ones, rounds = sys.argv[1], [int(v) for v in sys.argv[2].split(',')], *map(int, sys.argv[3:7])
+seeds = int(sys.argv[7]) if len(sys.argv) > 7 else 1
 framework, precision = kind.split('-')
 connections = sum((a + 1) * b for a, b in zip(layers, layers[1:]))
 random = numpy.random.default_rng(1)
@@ -30,7 +32,7 @@ def best(run, done):
             n += run()
             done()
         rate = max(rate, n / (time.perf_counter() - began))
-    print(rate * min(batch, cases) * connections * 1e-12)
+    print(rate * min(batch, cases) * connections * seeds * 1e-12)
 
 
 def torch_row():
@@ -84,6 +86,8 @@ def jax_row():
     xs = jnp.asarray(x[:n], half).reshape(updates, -1, layers[0])
     ys = jnp.asarray(y[:n], half).reshape(updates, -1, layers[-1])
     params = [(jnp.asarray(v), jnp.zeros(v.shape[1], jnp.float32)) for v in weights]
+    if seeds > 1:
+        params = jax.tree.map(lambda v: jnp.tile(v, (seeds,) + (1,) * v.ndim), params)
     state = (params, jax.tree.map(jnp.zeros_like, params))
 
     def loss(params, x, y):
@@ -91,9 +95,11 @@ def jax_row():
             x = jax.nn.sigmoid(x @ w.astype(half) + b.astype(half))
         return .5 * jnp.sum((x - y).astype(jnp.float32) ** 2)
 
+    gradient = jax.vmap(jax.grad(loss), (0, None, None)) if seeds > 1 else jax.grad(loss)
+
     def update(state, xy):
         params, v = state
-        g = jax.grad(loss)(params, *xy)
+        g = gradient(params, *xy)
         v = jax.tree.map(lambda v, g: MOMENTUM * v - RATE * g, v, g)
         return (jax.tree.map(jnp.add, params, v), v), None
 
@@ -113,4 +119,6 @@ def jax_row():
     best(run, lambda: jax.block_until_ready(state))
 
 
+if seeds > 1 and framework == 'torch':
+    sys.exit('seeds are measured with JAX')
 torch_row() if framework == 'torch' else jax_row()

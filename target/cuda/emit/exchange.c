@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What blocks of a team exchange for the gradient: columns of the leaf's rows, through global memory.
  *
- * An operand of a gradient is a region, [part][row][quads of a part]: a part for each block that reads it, so that it is
- * one piece of memory for its reader. Products store their results there themselves (direct), if nothing changes them
- * afterwards; rows_exchange stores the rest. */
+ * An operand of a gradient is a region, [part][row][quads of a part]: a part for each block that reads it, so that it
+ * is one piece of memory for its reader. Products store their results there themselves (direct), if nothing changes
+ * them afterwards; rows_exchange stores the rest. */
 #include "emit.h"
 
 /* ---- plan ---- */

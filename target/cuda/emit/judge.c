@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Errors and verdicts of rows, beside the gradient: nothing of the update depends on them. In: outputs and net inputs in
- * late rows, targets. Out: error and verdict of each row in global memory, with the bits of score.c: errors are added
- * as 16 lanes would. A thread has a row; sums of code words are instructions. */
+/* Errors and verdicts of rows, beside the gradient: nothing of the update depends on them. In: outputs and net inputs
+ * in late rows, targets. Out: error and verdict of each row in global memory, with the bits of score.c: errors are
+ * added as 16 lanes would. A thread has a row; sums of code words are instructions. */
 #include "emit.h"
 #include "kern.h"
 #include "units.h"
