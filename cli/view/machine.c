@@ -213,7 +213,7 @@ static void microcode_call(Call *c)
 	json_array_foreach(known, i, row)
 	{
 		const char *one = json_string_value(json_object_get(row, "name"));
-		if (one && !strcmp(one, name)) {
+		if (name && one && !strcmp(one, name)) {
 			word_add(c, "%s", one);
 			c->wrong = NULL;
 		}

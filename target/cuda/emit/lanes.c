@@ -5,6 +5,7 @@
  * Weights, their changes and the state of the rule are registers; every link is an instruction or two. Where cases are
  * few, their data is constant in the text: an input of 0 adds nothing, one of 1 needs no multiplication. A thread whose
  * seed has ended takes the next one. Must hold: every sum has the order of target cpu. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -144,10 +145,11 @@ static Reg lanes_join(Emit *e, Reg lane[SUM_LANES], uint32_t count)
 
 static const LaneUnit *output_unit(const LaneSource *s, uint32_t n)
 {
-	for (uint32_t i = 0; i < s->computed; i++)
-		if (s->unit[i].output == (int32_t)n)
-			return &s->unit[i];
-	return NULL;
+	uint32_t i = 0;
+	while (i < s->computed && s->unit[i].output != (int32_t)n)
+		i++;
+	assert(i < s->computed); /* every output is a unit that is computed */
+	return &s->unit[i];
 }
 
 /* The error of the case; what outputs get back. Outputs of all groups count as one row of 16 lanes only within their

@@ -10,7 +10,7 @@ void rule_numbers(Kernel *k, RuleNumbers *n)
 	Emit *e = k->e;
 	const Formula *f = k->s->formula;
 
-	n->rate = load(e, REG_G, "ld.global.nc.f64", k->param, P_RATE * 8);
+	*n = (RuleNumbers){ .rate = load(e, REG_G, "ld.global.nc.f64", k->param, P_RATE * 8) };
 	for (uint32_t i = 0; i < f->ops; i++) {
 		uint32_t p = f->op[i].a;
 		if (f->op[i].op != OP_PARAM || p == P_RATE)

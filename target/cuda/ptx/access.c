@@ -272,7 +272,7 @@ void access_load(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 void access_matrices(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
 	enum { SIDE = 8 };
-	uint16_t half[4][SIDE][SIDE];
+	uint16_t half[4][SIDE][SIDE] = { 0 };
 
 	if (mask != UINT32_MAX)
 		grid_fail(g, w, NO_LANE, "only lanes 0x%08x of the warp execute it, and all must", mask);

@@ -44,7 +44,7 @@ static const char *set_text(const CommandRun *c, uint32_t set, uint32_t procs)
 			buf_printf(&b, "-%u", end);
 		i = end;
 	}
-	return b.s;
+	return b.len ? b.s : "";
 }
 
 static const char *held_text(const CommandRun *c, const Steps *s, uint32_t k, uint32_t p)
