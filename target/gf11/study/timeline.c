@@ -4,6 +4,7 @@
  *
  * A call's purpose is the part of the account (Bp.cycles_forward, ...) that grows by it. The update is accounted for
  * as a whole: calls wait until a part has grown. */
+#include <assert.h>
 #include <inttypes.h>
 
 #include "gf11_study.h"
@@ -32,6 +33,7 @@ static void stretch_add(Timeline *t, size_t part, uint64_t cycles)
 			t->stretch = arena_grow(&t->b->cx->keep, t->stretch, t->capacity, capacity, sizeof *t->stretch);
 			t->capacity = capacity;
 		}
+		assert(t->stretch);
 		last = &t->stretch[t->count++];
 		*last = (Stretch){ .part = part };
 	}
