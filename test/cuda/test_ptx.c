@@ -495,6 +495,51 @@ static void mutants_are_caught(void **state)
 		}
 }
 
+/* Blocks of a cluster write, meet at its barrier, read what the next block wrote; twice. Work between arriving and
+ * waiting needs nothing of the others. */
+static const char cluster[] =
+	"mov.u32 %r9, 0; mov.u32 %r1, 3;\n"
+	"again: add.u32 %r3, %cta, %r9; mad.lo.u32 %r2, %cta, 4, 64; cvt.u64.u32 %d1, %r2; add.u64 %d1, %d1, %out;\n"
+	"setp.eq.u32 %p4, %tid, 127; @%p4 st.global.u32 [%d1], %r3;\n"
+	"barrier.cluster.arrive.release.aligned; mul.lo.u32 %r8, %tid, 3; barrier.cluster.wait.acquire.aligned;\n"
+	"add.u32 %r6, %cta, 1; rem.u32 %r6, %r6, %r1; mad.lo.u32 %r6, %r6, 4, 64; cvt.u64.u32 %d2, %r6;\n"
+	"add.u64 %d2, %d2, %out; ld.global.u32 %r7, [%d2]; setp.eq.u32 %p5, %tid, 5;\n"
+	"mad.lo.u32 %r8, %cta, 4, 128; cvt.u64.u32 %d3, %r8; add.u64 %d3, %d3, %out; @%p5 st.global.u32 [%d3], %r7;\n"
+	"barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;\n"
+	"add.u32 %r9, %r9, 100; setp.lt.u32 %p1, %r9, 200; @%p1 bra again;";
+
+static void clusters(void **state)
+{
+	(void)state;
+	char text[3000];
+
+	for (uint64_t seed = 0; seed < 8; seed++) {
+		Bench b;
+		bench_start(&b, (EmulatorOptions){ .seed = seed, .races = true });
+		b.l = (Launch){ .blocks = 3, .threads = 128, .cluster = 3, .shared = 64 };
+		works(&b, cluster);
+		for (uint32_t i = 0; i < 3; i++)
+			assert_int_equal(b.out[32 + i], 100 + (i + 1) % 3);
+		assert_true(mutant(text, cluster, "barrier.cluster.wait", 0, ""));
+		fails(&b, text, "again without having waited");
+		assert_true(mutant(text, cluster, "barrier.cluster.arrive", 1, ""));
+		fails(&b, text, "without having arrived");
+		b.l.cluster = 1; /* each block is one of its own */
+		fails(&b, cluster, "a race");
+		b.l.cluster = 2;
+		fails(&b, cluster, "in clusters of 2");
+		b.l.cluster = 3;
+		fails(&b,
+		      "setp.eq.u32 %p1, %cta, 1; @%p1 bra end; barrier.cluster.arrive.release.aligned;\n"
+		      "forever: setp.ne.u32 %p1, %cta, 7; barrier.cluster.wait.acquire.aligned; bra done;\n"
+		      "end: barrier.cluster.wait.acquire.aligned; done:",
+		      "without having arrived");
+		fails(&b, "setp.gt.u32 %p0, %tid, 3; @%p0 bra out; barrier.cluster.arrive.release.aligned; out:",
+		      "of the warp reach this barrier");
+		ctx_free(&b.cx);
+	}
+}
+
 /* Warps that write different bytes of one word do not race. */
 static const char bytes_of_words[] =
 	"mov.u32 %r1, dynamic; and.b32 %r2, %tid, 31; shl.b32 %r2, %r2, 2; shr.u32 %r3, %tid, 5;\n"
@@ -677,14 +722,9 @@ static void runs_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(instructions),
-		cmocka_unit_test(floats),
-		cmocka_unit_test(grids),
-		cmocka_unit_test(mutants_are_caught),
-		cmocka_unit_test(bytes_do_not_race),
-		cmocka_unit_test(tensor_cores),
-		cmocka_unit_test(texts_refused),
-		cmocka_unit_test(runs_refused),
+		cmocka_unit_test(instructions),       cmocka_unit_test(floats),        cmocka_unit_test(grids),
+		cmocka_unit_test(mutants_are_caught), cmocka_unit_test(clusters),      cmocka_unit_test(bytes_do_not_race),
+		cmocka_unit_test(tensor_cores),       cmocka_unit_test(texts_refused), cmocka_unit_test(runs_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
