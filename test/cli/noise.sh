@@ -25,7 +25,6 @@ for options in "" "--noise" "--noise --seed 2" "--noise --threads 3" "--noise --
 	t test whole.safetensors make:encoder:8-6 $options --json | sed 's/.*"error": \([0-9.]\{8\}\).*/\1/'
 done
 t train net.topo --target gf11
-t train net.topo --target cuda
 t train net.topo --precision bf16
 cat >bad.topo <<'EOF'
 group in 8 input gain 2

@@ -112,10 +112,11 @@ static void test_refused(void **state)
 	RUN(MP_BAD_INPUT, "--level needs a value", "microcode", "dot", "--level");
 	RUN(MP_BAD_INPUT, "--level cannot be '-1'", "microcode", "dot", "--level=-1");
 	RUN(MP_BAD_INPUT, "--level cannot be '99999999999999999999'", "microcode", "dot", "--level=99999999999999999999");
-	RUN(MP_BAD_INPUT, "microcode needs an operand", "microcode");
+	RUN(MP_BAD_INPUT, "run needs an operand", "run");
 	RUN(MP_BAD_INPUT, "one operand too many", "microcode", "dot", "dot");
 	RUN(MP_BAD_INPUT, "there is no routine 'dots'", "microcode", "dots");
-	RUN(MP_BAD_INPUT, "the routines are: forward backward", "microcode");
+	RUN(MP_BAD_INPUT, "the routines are: forward backward", "run");
+	RUN(MP_OK, "forward            weighted sums of a bundle", "microcode");
 	RUN(MP_BAD_INPUT, "which machine, 'gf11' or --machine 'gf11-ring'?", "machine", "gf11", "--machine=gf11-ring");
 	RUN(MP_BAD_INPUT, "trace to where?", "trace", "dot");
 	assert_int_equal(mp_tool_run(&tool, "gf11", 0, NULL, output_add, &output, NULL), MP_BAD_INPUT);

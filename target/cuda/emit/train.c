@@ -95,7 +95,8 @@ void barrier_poll(Kernel *k, const Barrier *b)
 	label_here(e, done);
 }
 
-void barrier_wait(Kernel *k, const Barrier *b)
+/* threads: those of the block that wait, all or the workers. */
+static void threads_wait(Kernel *k, const Barrier *b, uint32_t threads)
 {
 	if (b->cluster)
 		cluster_meet(k);
@@ -104,21 +105,14 @@ void barrier_wait(Kernel *k, const Barrier *b)
 	uint32_t end = if_begin(k->e, same(k->e, k->tid, imm(0)));
 	barrier_poll(k, b);
 	if_end(k->e, end);
-	barrier_block(k->e);
+	if (threads == k->s->threads)
+		barrier_block(k->e);
+	else
+		ins(k->e, "bar.sync 1, #", threads);
 }
 
-/* The same for those that compute the gradient. */
-void workers_wait(Kernel *k, const Barrier *b)
-{
-	if (b->cluster)
-		cluster_meet(k);
-	if (b->blocks == 1 || b->cluster)
-		return;
-	uint32_t end = if_begin(k->e, same(k->e, k->tid, imm(0)));
-	barrier_poll(k, b);
-	if_end(k->e, end);
-	ins(k->e, "bar.sync 1, #", k->workers);
-}
+void barrier_wait(Kernel *k, const Barrier *b) { threads_wait(k, b, k->s->threads); }
+void workers_wait(Kernel *k, const Barrier *b) { threads_wait(k, b, k->workers); }
 
 void barrier_all(Kernel *k, const Barrier *b)
 {
