@@ -130,7 +130,11 @@ void *device_put(DeviceMemory *m, const void *from, uint64_t bytes)
 	return to;
 }
 
-void device_free(DeviceMemory *m) { arena_free(&m->arena); }
+void device_free(DeviceMemory *m)
+{
+	if (m->arena.cx) /* something was allocated */
+		arena_free(&m->arena);
+}
 
 static void emulated_copy(Gpu *m, void *to, const void *from, uint64_t bytes, const char *what)
 {
