@@ -22,6 +22,7 @@ enum {
 	LAUNCH_COOPERATIVE = 2,
 	LAUNCH_CLUSTER = 4,
 	MOST_CLUSTER = 16,
+	CLUSTER_VERSION = 12000, /* of the driver: its PTX has the barrier of a cluster */
 	OLDEST_MAJOR = 8,
 	JIT_ERROR_LOG = 5,
 	JIT_ERROR_LOG_BYTES = 6
@@ -177,7 +178,9 @@ static void choose_device(Driver *d)
 	m->blocks = (uint32_t)attribute(d, ATTRIBUTE_MULTIPROCESSORS);
 	m->emit_threads = THREADS;
 	m->emit_shared = (uint32_t)attribute(d, ATTRIBUTE_SHARED);
-	if (d->call.launch_clusters && d->call.fitting_clusters && attribute(d, ATTRIBUTE_CLUSTERS))
+	int version = 0;
+	if (!d->call.version(&version) && version >= CLUSTER_VERSION && d->call.launch_clusters &&
+	    d->call.fitting_clusters && attribute(d, ATTRIBUTE_CLUSTERS))
 		m->most_cluster = MOST_CLUSTER;
 }
 

@@ -169,17 +169,17 @@ void *gpu_host_memory(DeviceMemory *owner, uint64_t bytes)
 
 typedef struct Loaded {
 	Gpu *gpu;
-	GpuKernel *kernel;
+	GpuKernel kernel;
 } Loaded;
 
 static void unload(void *arg)
 {
-	const Loaded *l = arg;
+	Loaded *l = arg;
 
 	if (l->gpu->driver)
-		driver_unload(l->gpu->driver, l->kernel);
+		driver_unload(l->gpu->driver, &l->kernel);
 	else
-		emulator_unload(l->kernel->module);
+		emulator_unload(l->kernel.module);
 }
 
 /* MICROPROP_CUDA_DROP=N, for tests: the N-th barrier of every kernel is left out. */
@@ -208,7 +208,7 @@ void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k)
 		k->module = emulator_load(m->emulator, drop ? without_barrier(&m->cx->scratch, text, len, drop) : text, len);
 		k->function = (void *)emulator_kernel(k->module, "microprop_train");
 	}
-	*l = (Loaded){ m, k };
+	*l = (Loaded){ m, *k };
 	arena_defer(&owner->arena, unload, l);
 }
 

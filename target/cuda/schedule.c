@@ -45,7 +45,7 @@ static uint32_t rows_wanted(const Cuda *c, uint32_t teams)
 	if (rows * teams * row_bytes(c) > c->gpu->memory / 2 || rows > UINT32_MAX / 2)
 		fail(c->cx, MP_BAD_INPUT, "use --target cpu", "%s has too little memory for the activations of %llu cases",
 		     c->gpu->name, (unsigned long long)(rows * teams));
-	return (uint32_t)rows;
+	return (uint32_t)round_up(rows, 16); /* errors of rows are read by quads */
 }
 
 void device_rows_take(Cuda *c)

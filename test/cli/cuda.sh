@@ -14,6 +14,21 @@ done
 MICROPROP_CUDA_MEMORY=3000000 $MICROPROP train letters.topo --updates 1 --batch 8 --json --target cuda | print
 $MICROPROP train letters.topo --updates 1 --batch 8 --json | print
 MICROPROP_CUDA_MEMORY=20000 $MICROPROP train letters.topo --updates 1 --target cuda
+# Blocks of a GPU's size: several warps judge rows, one forms tallies; a team without a leaf; wide layers of many seeds.
+printf 'group in 64 input\ngroup h 6\ngroup out 64 output\nconnect in, true -> h\nconnect h, true -> out\n' >wide.topo
+printf 'group in 2 input\ngroup h 200\ngroup out 1 output\nconnect in, true -> h\nconnect h, true -> out\n' >flat.topo
+awk 'BEGIN { print "a,b,c"; for (i = 0; i < 900; i++) print i % 7 / 7 "," i % 11 / 11 "," (i % 3 == 0) }' >n.csv
+compare() { # SEED BLOCKS THREADS ARGUMENTS...
+	local seed=$1 blocks=$2 threads=$3
+	shift 3
+	$MICROPROP train "$@" --json | print
+	MICROPROP_CUDA=emulate:$seed MICROPROP_CUDA_BLOCKS=$blocks MICROPROP_CUDA_THREADS=$threads $MICROPROP train "$@" --target cuda --json | print
+}
+compare 9 1 512 wide.topo make:encoder:64-6 --epochs 2 --batch all --guard light
+compare 2 2 128 flat.topo n.csv --updates 4 --batch 600 --no-shuffle
+for target in cpu cuda; do
+	MICROPROP_CUDA_THREADS=512 $MICROPROP train flat.topo make:xor --batch 2 --no-shuffle --epochs 3 --restarts 2 --target $target --json | grep -o '"results.*'
+done
 # Noise, settings of groups and blocks, shared weights.
 cat >shaped.topo <<-end
 	group in 8 input

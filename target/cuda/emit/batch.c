@@ -8,7 +8,7 @@
 static void batch_begin(Kernel *k, Reg update, Reg leaves)
 {
 	Emit *e = k->e;
-	Reg leaf = load(e, REG_D, "ld.global.nc.u64", update, offsetof(DeviceUpdate, leaf)), staged = reg(e, REG_D);
+	Reg leaf = load(e, REG_D, "ld.global.nc.u64", update, offsetof(DeviceUpdate, leaf));
 	Reg all = op1(e, REG_R, "mov.u32", imm(0));
 
 	leaf = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", leaf, imm(sizeof(DeviceLeaf))), POINTER(k, leaf));
@@ -22,7 +22,6 @@ static void batch_begin(Kernel *k, Reg update, Reg leaves)
 	ins(e, "add.u64 $, $, $", k->cases, op2(e, REG_D, "shl.b64", cases, imm(2)), POINTER(k, cases));
 	if_end(e, first);
 	loop_end(e, &l);
-	(void)staged;
 	ins(e, "mov.u32 $, $", k->rows, all);
 	Reg product = op2(e, REG_R, "mul.lo.u32", k->rows, k->block);
 	uint32_t blocks = k->s->team_blocks;

@@ -222,7 +222,6 @@ typedef struct Kernel {
 	uint32_t inliners; /* threads that add inlined gradients while others give verdicts */
 	struct Part *part; /* [gradients] of inlined ones */
 	uint32_t piece;    /* rows that are staged at a time, a multiple of ROWS_TURN */
-	uint32_t rounds;   /* of all gradients */
 	/* bytes in shared memory */
 	uint32_t at_outputs, at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity,
 		at_targets, at_codes, at_elements, at_own, at_rows, at_staged, at_mask, bytes;
@@ -488,7 +487,8 @@ void barrier_all(Kernel *k, const Barrier *b); /* both */
 bool has_step(const Kernel *k, uint32_t kind);
 void verdicts_emit(Kernel *k);
 void spent(Kernel *k, uint32_t on); /* cycles of thread 0 since the last call: SPENT_ kinds, then steps */
-enum { TALLY_WARP = 32 };           /* the last threads of a block, while others compute the gradient */
+/* The last threads of a block, which form tallies; those from Kernel.workers on may be more, with rows to judge. */
+enum { TALLY_WARP = 32 };
 /* NULL, or why not. shared: bytes of a block; exchange: of a team */
 const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *shared, uint64_t *exchange,
                         uint32_t *image); /* image: bytes of a leaf in Job.images */

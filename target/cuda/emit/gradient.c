@@ -2,8 +2,8 @@
 /* The gradient of a leaf. In: activations and deltas of all its rows. Out: sums of weight changes in global memory, or
  * the update itself. Blocks of a team have ranges of each matrix. Must hold: rows are summed in order.
  *
- * Columns that a block needs come to shared memory first, as quads: [quad][row][4]; where a team is one block, its rows
- * are there already. Rows past the last are 0 and lists end with a row of -0: adding these changes nothing.
+ * Columns that a block needs come to shared memory first, as [row][quads of a part]; where a team is one block, its
+ * rows are there already. Rows past the last are 0 and lists end with a row of -0: adding these changes nothing.
  * Inputs are taken by rank: those that most cases have come first, so that adjacent threads have lists of a length. */
 #include <assert.h>
 #include <string.h>
@@ -93,7 +93,6 @@ static void threads_divide(Kernel *k)
 		if (g[i].kind == STEP_GRADIENT)
 			used += (uint32_t)ceil_div(tasks_of(c), 32);
 	}
-	k->rounds = 1;
 	for (uint32_t i = 0; i < steps; i++) {
 		GradientCut *c = &k->cut[i];
 		bool list = g[i].kind == STEP_GRADIENT_INDEX;
@@ -107,7 +106,6 @@ static void threads_divide(Kernel *k)
 			c->threads = list ? k->workers - used * 32 : (uint32_t)round_up(tasks_of(c), 32);
 		}
 		c->rounds = (uint32_t)ceil_div(tasks_of(c), c->threads);
-		k->rounds = max_u32(k->rounds, c->rounds);
 	}
 }
 
@@ -155,7 +153,8 @@ void gradient_inline(Kernel *k)
 	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++) {
 		const DeviceStep *g = &s->step[s->list->gradient + i];
 		uint32_t tasks = (uint32_t)(ceil_div(g->depth, MOST_HIGH) * ceil_div(g->cols, 4));
-		k->cut[i].inlined = k->overlaid && g->kind == STEP_GRADIENT && threads + tasks <= k->workers / 4;
+		bool pads = ceil_div(max_u32(g->depth, g->cols), 4) <= s->threads / ROWS_TURN; /* one quad for each thread */
+		k->cut[i].inlined = k->overlaid && g->kind == STEP_GRADIENT && threads + tasks <= k->workers / 4 && pads;
 		threads += k->cut[i].inlined ? tasks : 0;
 	}
 }
@@ -214,11 +213,11 @@ static void part_stage(Kernel *k, uint32_t region, Reg part, uint32_t to, Reg ro
 static void pads_stage(Kernel *k, const GradientCut *c)
 {
 	Emit *e = k->e;
-	uint32_t end = if_begin(e, less(e, k->tid, imm(c->quads)));
+	Loop l = loop_begin(e, k->tid, imm(c->quads), k->workers);
 
-	ins(e, "st.shared.v4.f32 [$+#], {0f80000000, 0f80000000, 0f80000000, 0f80000000}", mad(e, k->tid, 16, k->memory),
+	ins(e, "st.shared.v4.f32 [$+#], {0f80000000, 0f80000000, 0f80000000, 0f80000000}", mad(e, l.i, 16, k->memory),
 	    c->at_b + k->csc_pad * c->quads * 16);
-	if_end(e, end);
+	loop_end(e, &l);
 }
 
 /* Which range of the matrix the block has. Of ranks, it has every down-th. */
@@ -236,7 +235,7 @@ static Range range_of(Kernel *k, const GradientCut *c)
 	return (Range){ down, across, mul(e, down, c->rows), mul(e, across, c->quads), less(e, down, imm(c->down)) };
 }
 
-/* Operands of gradients first .. end - 1. */
+/* Operands of gradients begin .. end_step - 1. */
 static void piece_stage(Kernel *k, uint32_t begin, uint32_t end_step, Reg row0, Reg rows)
 {
 	const EmitSource *s = k->s;

@@ -278,7 +278,7 @@ static void kernel_begin(Kernel *k)
 
 /* ---- leaves ---- */
 
-/* Cases and rows of a leaf; index: in Job.leaf. */
+/* Cases and rows of a leaf; leaf: its address. */
 static void leaf_cases(Kernel *k, Reg leaf)
 {
 	Emit *e = k->e;
@@ -290,7 +290,7 @@ static void leaf_cases(Kernel *k, Reg leaf)
 	ins(e, "add.u64 $, $, $", k->cases, op2(e, REG_D, "shl.b64", cases, imm(2)), POINTER(k, cases));
 }
 
-/* Those of leaf `number` of the update; nothing is loaded again that is there already. */
+/* Those of leaf k->leaf_number of the update; nothing is loaded again that is there already. */
 static void leaf_begin(Kernel *k, Reg update, Reg staged)
 {
 	Emit *e = k->e;
@@ -530,6 +530,7 @@ static void update_leaves(Kernel *k, Reg update, Reg staged, const Barriers *b)
 		leaf_emit(k, update, staged, b, false);
 	barrier_block(e);
 	loop_end(e, &l);
+	ins(e, "cp.async.wait_all"); /* a team without a leaf has not waited for its weights */
 	barrier_arrive(k, &b->grid);
 	if (!k->s->test && !needs_pending(k->s))
 		update_prepare(k);
@@ -542,7 +543,9 @@ static void update_leaves(Kernel *k, Reg update, Reg staged, const Barriers *b)
 	ins(e, "bra L#", end);
 	label_here(e, tally);
 	uint32_t other = if_begin(e, same(e, k->block, imm(last)));
+	uint32_t before = unless_begin(e, less(e, k->tid, imm(k->s->threads - TALLY_WARP)));
 	tally_update(k, update);
+	if_end(e, before);
 	if_end(e, other);
 	label_here(e, end);
 	if (needs_pending(k->s))
