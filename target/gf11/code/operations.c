@@ -67,7 +67,7 @@ static bool read_name(OpsReader *o, const Names *n, Text *name)
 
 static bool read_value(OpsReader *o, Names *n, uint32_t *value)
 {
-	Text name;
+	Text name = { NULL, 0 };
 	uint32_t i;
 	if (!read_name(o, n, &name))
 		return false;
@@ -92,7 +92,7 @@ static bool read_value(OpsReader *o, Names *n, uint32_t *value)
 /* A new value under this name. */
 static bool define(OpsReader *o, Names *n, uint32_t *value)
 {
-	Text name;
+	Text name = { NULL, 0 };
 	if (!read_name(o, n, &name))
 		return false;
 	Arena *keep = &o->rd.cx->keep;

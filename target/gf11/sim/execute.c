@@ -440,6 +440,7 @@ static void issue(TracedRun *t, const Micro *u)
 		for (uint32_t block = 0; block < t->p->blocks; block++)
 			issue_block(t, u, f, block);
 	for (uint32_t i = 0; i < t->watches && ops[u->op].unit == UNIT_ALU; i++) {
+		assert(t->w);
 		uint32_t *word = word_at(t->p, f->row, t->watch[i]);
 		*word = t->w->result(t->w->user, t->watch[i], u, t->now, *word);
 	}
