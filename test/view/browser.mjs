@@ -200,6 +200,7 @@ await page.waitForFunction(() => document.body.textContent.includes("checkpoints
 
 // ---- resumed and stopped from the page ----
 await page.click('nav a[href="#runs"]');
+await page.waitForFunction(() => /epoch [\d,]+/.test(document.querySelector('[data-run="0"]')?.textContent ?? ""));
 const ended = await epochs();
 await press("Resume", '[data-run="0"]');
 await page.waitForFunction(() => document.querySelector('[data-run="0"]').textContent.includes("training"));

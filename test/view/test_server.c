@@ -426,7 +426,7 @@ static void test_slow(void **state)
 	assert_int_equal(status_of("GET", "/", "", NULL), 200);
 }
 
-/* ---- folders that somebody else made ---- */
+/* ---- folders of unknown origin ---- */
 
 static const char *in_folder(const char *name)
 {

@@ -39,7 +39,7 @@ static void spent_store(Kernel *k)
 	if_end(e, end);
 }
 
-/* ---- barriers: what a block has written before it arrives is there for whoever has waited ---- */
+/* ---- barriers: writes of a block before it arrives are visible to blocks that have waited ---- */
 
 enum { MOST_POLLS = 1 << 24 };
 
