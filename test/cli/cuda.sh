@@ -1,5 +1,5 @@
 # Target cuda, emulated: the fingerprints of target cpu; a run may change between both.
-cp $SOURCE_DIR/examples/encoder-8-3-8.topo $SOURCE_DIR/examples/letters.topo $SOURCE_DIR/examples/reber.topo $SOURCE_DIR/examples/triangle.topo .
+cp $SOURCE_DIR/examples/encoder-8-3-8.topo $SOURCE_DIR/examples/spirals.topo $SOURCE_DIR/examples/letters.topo $SOURCE_DIR/examples/reber.topo $SOURCE_DIR/examples/triangle.topo .
 export MICROPROP_CUDA=emulate:8 # an odd number also looks for races, which takes longer
 print() { grep -oE '"(updates|error|right|within|fingerprint)": [^,}]*' | tr '\n' ' '; echo; }
 for args in "encoder-8-3-8.topo --epochs 30 --rule adam" "letters.topo --updates 3 --batch 1100" "letters.topo --updates 9 --batch 64 --rule doug --input dense" \
@@ -28,6 +28,13 @@ compare 9 1 512 wide.topo make:encoder:64-6 --epochs 2 --batch all --guard light
 compare 2 2 128 flat.topo n.csv --updates 4 --batch 600 --no-shuffle
 for target in cpu cuda; do
 	MICROPROP_CUDA_THREADS=512 $MICROPROP train flat.topo make:xor --batch 2 --no-shuffle --epochs 3 --restarts 2 --target $target --json | grep -o '"results.*'
+done
+# More gradients than warps: not all are added where rows are; blocks of two warps.
+for threads in 128 64; do
+	[ $threads = 64 ] && args="encoder-8-3-8.topo --batch 4" || args="spirals.topo --batch 32"
+	for target in cpu cuda; do
+		MICROPROP_CUDA_THREADS=$threads $MICROPROP train $args --no-shuffle --until never --epochs 1 --restarts 2 --target $target --json | grep -o '"results.*'
+	done
 done
 # Noise, settings of groups and blocks, shared weights.
 cat >shaped.topo <<-end

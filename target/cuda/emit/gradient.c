@@ -73,15 +73,17 @@ static uint32_t high_choose(const GradientCut *c, uint32_t most)
 static void threads_divide(Kernel *k)
 {
 	const EmitSource *s = k->s;
-	uint32_t steps = s->list->steps - s->list->gradient, warps = k->workers / 32, lists = 0, used = 0;
+	uint32_t steps = s->list->steps - s->list->gradient, warps = k->workers / 32, lists = 0, used = 0, inlined = 0;
 	const DeviceStep *g = s->step + s->list->gradient;
 
-	for (uint32_t i = 0; i < steps; i++)
+	for (uint32_t i = 0; i < steps; i++) {
 		lists += g[i].kind == STEP_GRADIENT_INDEX;
-	uint32_t most = lists && !k->overlaid ? warps / 2 : warps;
+		inlined += k->cut[i].inlined;
+	}
+	uint32_t most = lists && !k->overlaid ? warps / 2 : warps, share = warps / 2 / max_u32(inlined, 1);
 	for (uint32_t i = 0; i < steps; i++) {
 		GradientCut *c = &k->cut[i];
-		c->high = g[i].kind == STEP_GRADIENT ? high_choose(c, c->inlined ? warps / 2 : most) : 1;
+		c->high = g[i].kind == STEP_GRADIENT ? high_choose(c, c->inlined ? share : most) : 1;
 		if (c->inlined) { /* side by side; others give verdicts */
 			c->first = k->inliners;
 			c->threads = (uint32_t)round_up(tasks_of(c), 32);
@@ -107,6 +109,7 @@ static void threads_divide(Kernel *k)
 		}
 		c->rounds = (uint32_t)ceil_div(tasks_of(c), c->threads);
 	}
+	assert(k->inliners <= k->workers); /* workers store what they have added */
 }
 
 /* Operands in shared memory, of as many rows at a time as there is room for. */
@@ -144,18 +147,22 @@ static void plan_staging(Kernel *k)
 	}
 }
 
-/* Dense ones that few threads are enough for, where rows come in chunks. */
+/* Dense ones that few threads are enough for, where rows come in chunks: half of the workers have at least one warp for
+ * each. */
 void gradient_inline(Kernel *k)
 {
 	const EmitSource *s = k->s;
-	uint32_t threads = 0;
+	uint32_t threads = 0, warps = 0;
 
 	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++) {
 		const DeviceStep *g = &s->step[s->list->gradient + i];
 		uint32_t tasks = (uint32_t)(ceil_div(g->depth, MOST_HIGH) * ceil_div(g->cols, 4));
+		uint32_t own = (uint32_t)ceil_div(tasks, 32);
 		bool pads = ceil_div(max_u32(g->depth, g->cols), 4) <= s->threads / ROWS_TURN; /* one quad for each thread */
-		k->cut[i].inlined = k->overlaid && g->kind == STEP_GRADIENT && threads + tasks <= k->workers / 4 && pads;
+		k->cut[i].inlined = k->overlaid && g->kind == STEP_GRADIENT && threads + tasks <= k->workers / 4 &&
+		                    warps + own <= k->workers / 64 && pads;
 		threads += k->cut[i].inlined ? tasks : 0;
+		warps += k->cut[i].inlined ? own : 0;
 	}
 }
 

@@ -394,7 +394,7 @@ static const char *plan_chunks(Kernel *k, uint32_t chunks)
 		return "too many gradients";
 	plan_judged(k);
 	if (k->judged && !k->overlaid && chunks == 1)
-		k->workers = s->threads - min_u32((uint32_t)round_up(k->block_rows, 32), s->threads / 4);
+		k->workers = s->threads - min_u32((uint32_t)round_up(k->block_rows, 32), max_u32(s->threads / 128, 1) * 32);
 	if (!s->tiled) {
 		gradient_inline(k);
 		gradient_ranges(k);
