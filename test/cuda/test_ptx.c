@@ -197,6 +197,9 @@ static void instructions(void **state)
 		  "selp.u32 %r3, 4, 0, %p2; selp.u32 %r4, 8, 0, %p3; selp.u32 %r5, 16, 0, %p4; add.u32 %r1, %r1, %r2; "
 		  "add.u32 %r1, %r1, %r3; add.u32 %r1, %r1, %r4; add.u32 %r0, %r1, %r5;",
 		  6 },
+		{ "mov.f32 %f0, 0f7FC00000; min.NaN.ftz.f32 %f0, %f0, 0f3F800000; mov.b32 %r0, %f0;", 0x7fffffff },
+		{ "mov.f32 %f0, 0f7FC00000; max.NaN.f32 %f0, 0f3F800000, %f0; mov.b32 %r0, %f0;", 0x7fffffff },
+		{ "mov.f32 %f0, 0f40000000; min.NaN.ftz.f32 %f0, %f0, 0f3F800000; mov.b32 %r0, %f0;", 0x3f800000 },
 		{ "setp.eq.f32 %p0, 0f00000001, 0f00000000; selp.u32 %r0, 1, 0, %p0;", 0 },
 		{ "setp.eq.ftz.f32 %p0, 0f00000001, 0f00000000; selp.u32 %r0, 1, 0, %p0;", 1 },
 		{ "setp.gt.f64 %p0, 0d4008000000000000, 0d4000000000000000; not.pred %p1, %p0; xor.pred %p2, %p0, %p1; "

@@ -154,6 +154,14 @@ static void compute(FloatOp op, float *t, const float *x, const float *y, const 
 		for (int i = 0; i < LANES; i++)
 			t[i] = larger(x[i], y[i]);
 		break;
+	case F_MIN_NAN:
+		for (int i = 0; i < LANES; i++)
+			t[i] = x[i] != x[i] ? x[i] : y[i] != y[i] ? y[i] : smaller(x[i], y[i]);
+		break;
+	case F_MAX_NAN:
+		for (int i = 0; i < LANES; i++)
+			t[i] = x[i] != x[i] ? x[i] : y[i] != y[i] ? y[i] : larger(x[i], y[i]);
+		break;
 	case F_NEG:
 	case F_ABS: break;
 	}

@@ -131,6 +131,8 @@ static bool parse_float(Parser *p, Insn *i, Parts *s)
 			op = (int)k;
 	if (op < 0 || (op <= F_SQRT && !part_take(s, "rn")))
 		return false;
+	if ((op == F_MIN || op == F_MAX) && part_take(s, "NaN"))
+		op += F_MIN_NAN - F_MIN;
 	i->op = OP_FLOAT;
 	i->sub = (uint8_t)op;
 	i->ftz = part_take(s, "ftz");

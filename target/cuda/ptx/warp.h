@@ -71,7 +71,20 @@ typedef enum Op {
 	OP_SLEEP
 } Op;
 
-typedef enum FloatOp { F_ADD, F_SUB, F_MUL, F_DIV, F_FMA, F_SQRT, F_MIN, F_MAX, F_NEG, F_ABS } FloatOp;
+typedef enum FloatOp {
+	F_ADD,
+	F_SUB,
+	F_MUL,
+	F_DIV,
+	F_FMA,
+	F_SQRT,
+	F_MIN,
+	F_MAX,
+	F_NEG,
+	F_ABS,
+	F_MIN_NAN,
+	F_MAX_NAN
+} FloatOp;
 typedef enum Compare { C_EQ, C_NE, C_LT, C_LE, C_GT, C_GE, C_NUM, C_NAN, C_UNORDERED } Compare; /* EQU: C_EQ + it */
 typedef enum PredOp { P_MOV, P_NOT, P_AND, P_OR, P_XOR } PredOp;
 typedef enum AtomicOp { A_ADD, A_AND, A_OR, A_XOR, A_MIN, A_MAX, A_EXCH, A_CAS, A_INC, A_DEC } AtomicOp;
