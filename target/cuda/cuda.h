@@ -130,6 +130,7 @@ typedef struct DeviceBound {
 	const CodeElement *code_element;
 	uint32_t code_longest;                    /* elements of sums of code words, at most, */
 	float code_twice;                         /* which are all taken this many times; 0: they differ */
+	bool code_bits;                           /* words are 0s and 1s, 64 at most */
 	const DeviceStep *learn_step, *test_step; /* of the lists, on the host */
 	struct Generated *generated;              /* kernels */
 } DeviceBound;

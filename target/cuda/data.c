@@ -350,6 +350,9 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 		b->code_longest = max_u32(b->code_longest, sum[i].count);
 	for (uint32_t i = 0; i < elements; i++)
 		b->code_twice = b->code_twice == element[i].twice ? b->code_twice : 0;
+	b->code_bits = d->targets <= 64;
+	for (uint64_t i = 0; i < (uint64_t)d->code_count * d->targets; i++)
+		b->code_bits &= d->codes[i] == 0 || d->codes[i] == 1;
 	if (!d->y)
 		memset(own, 0, d->cases * sizeof *own);
 	b->data.codes = device_put(&b->memory, d->codes, (uint64_t)d->code_count * d->targets * sizeof *d->codes);

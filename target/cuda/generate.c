@@ -155,6 +155,7 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		.code_element = b->code_element,
 		.code_longest = b->code_longest,
 		.code_twice = b->code_twice,
+		.code_bits = b->code_bits,
 		.threads = c->gpu->emit_threads,
 		.shared = c->gpu->emit_shared,
 		.copies = (uint32_t)c->copy_floats,

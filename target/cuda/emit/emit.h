@@ -132,6 +132,7 @@ typedef struct EmitSource {
 	const CodeElement *code_element;
 	uint32_t code_longest;    /* elements of a sum at most, */
 	float code_twice;         /* which are all taken this many times; 0: they differ */
+	bool code_bits;           /* words are 0s and 1s, 64 at most */
 	uint32_t threads, shared; /* of a block; shared: bytes */
 	uint32_t copies;          /* floats of Job.copies */
 	bool test;                /* no gradient, no update */

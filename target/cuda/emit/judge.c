@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Errors and verdicts of rows, beside the gradient: nothing of the update depends on them. In: outputs and net inputs
  * in late rows, targets. Out: error and verdict of each row in global memory, with the bits of score.c: errors are
- * added as 16 lanes would. A thread has a row; sums of code words are instructions. */
+ * added as 16 lanes would. A thread has a row; sums of code words are instructions, in single precision; where these do
+ * not tell, in double. */
+#include <math.h>
+
 #include "emit.h"
 #include "kern.h"
 #include "units.h"
@@ -209,6 +212,94 @@ static void words_measure(Kernel *k, const JudgedRow *r, Reg open, Reg wrong)
 	ins(e, "bar.warp.sync 0xffffffff"); /* errors replace outputs that others have read here */
 }
 
+/* ---- words of bits ----
+ *
+ * A squared distance is a sum over columns in order, of rounded additions, none of which changes which of two sums is
+ * less, unless to equal ones. So the least distance of all pairs of a beginning and an ending is that of the least sum
+ * over the columns of beginnings, continued with some ending. Words that begin with the same bits share sums. */
+
+typedef struct WordTree {
+	Kernel *k;
+	uint64_t *word; /* bits */
+	Reg *out;       /* [outputs] of type G */
+	Reg least;
+} WordTree;
+
+/* Words of a part, as bits. */
+static uint32_t part_bits(const EmitSource *s, uint32_t first, uint32_t count, uint64_t *word)
+{
+	uint32_t end = 0;
+
+	for (uint32_t w = 0; w < count; w++) {
+		const CodeSum *c = &s->code_sum[first + w];
+		word[w] = 0;
+		for (uint32_t i = 0; i < c->count; i++) {
+			uint32_t n = s->code_element[c->first + i].output;
+			word[w] |= (uint64_t)1 << n;
+			end = max_u32(end, n + 1);
+		}
+	}
+	return end;
+}
+
+/* The least sum of these words over columns n .. end - 1, after `sum`. Words are those from `word` on; their order
+ * changes. */
+static void tree_sums(const WordTree *t, uint64_t *word, uint32_t count, uint32_t n, uint32_t end, Reg sum)
+{
+	Emit *e = t->k->e;
+	uint32_t ones = 0;
+
+	if (n == end) {
+		ins(e, "min.f64 $, $, $", t->least, t->least, sum);
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		if (word[i] >> n & 1) {
+			uint64_t other = word[ones];
+			word[ones++] = word[i];
+			word[i] = other;
+		}
+	for (uint32_t bit = 0; bit < 2; bit++) {
+		uint32_t first = bit ? 0 : ones, some = bit ? ones : count - ones;
+		Reg away = bit ? op2(e, REG_G, "sub.rn.f64", literal(e, 1), t->out[n]) : t->out[n];
+		if (some)
+			tree_sums(t, word + first, some, n + 1, end,
+			          op2(e, REG_G, "add.rn.f64", sum, op2(e, REG_G, "mul.rn.f64", away, away)));
+	}
+}
+
+/* Rows of lanes where `open` holds, whose targets are words: wrong is whether one is nearer. */
+static void bits_measure(Kernel *k, const JudgedRow *r, Reg open, Reg wrong)
+{
+	Emit *e = k->e;
+	const EmitSource *s = k->s;
+	const DeviceData *d = &s->job->data;
+	uint32_t outputs = s->job->outputs, *part = (uint32_t[]){ d->part_count[0], d->part_count[1] };
+	WordTree t = { .k = k, .word = NEW(&s->cx->scratch, max_u32(part[0], part[1]) + 1, uint64_t) };
+	Reg any = reg(e, REG_P), own = literal(e, 0);
+
+	ins(e, "vote.sync.any.pred $, $, 0xffffffff", any, open);
+	uint32_t none = if_begin(e, any);
+	t.out = NEW(&s->cx->scratch, outputs, Reg);
+	for (uint32_t n = 0; n < outputs; n++) {
+		t.out[n] = op1(e, REG_G, "cvt.f64.f32", r->out[n]);
+		Reg away = op2(e, REG_G, "sub.rn.f64", op1(e, REG_G, "cvt.f64.f32", target(k, r, n)), t.out[n]);
+		own = op2(e, REG_G, "add.rn.f64", own, op2(e, REG_G, "mul.rn.f64", away, away));
+	}
+	t.least = literal(e, (double)INFINITY);
+	uint32_t cut = part_bits(s, 0, part[0], t.word);
+	tree_sums(&t, t.word, part[0], 0, part[1] ? cut : outputs, literal(e, 0));
+	if (part[1]) {
+		Reg begin = t.least;
+		t.least = literal(e, (double)INFINITY);
+		part_bits(s, part[0], part[1], t.word);
+		tree_sums(&t, t.word, part[1], cut, outputs, begin);
+	}
+	Reg right = op2(e, REG_P, "setp.ge.f64", t.least, own); /* false if the own distance is a NaN */
+	ins(e, "@$ not.pred $, $", open, wrong, right);
+	if_end(e, none);
+}
+
 /* Twice the rounding of a sum of outputs in single precision, and what distances in double may differ by. */
 static float sum_margin(const EmitSource *s)
 {
@@ -263,8 +354,13 @@ static Reg own_word_nearest(Kernel *k, const JudgedRow *r, Reg asked)
 		part_compare(k, r, d->part_count[0], d->part_count[1], r->own[2], wrong, doubtful);
 	or_to(e, doubtful, op2(e, REG_P, "setp.neu.ftz.f32", all, all)); /* comparisons above pass over a NaN */
 	Reg open = op2(e, REG_P, "and.pred", doubtful, op1(e, REG_P, "not.pred", wrong));
-	or_to(e, open, op2(e, REG_P, "setp.ne.u32", r->own[3], imm(0))); /* a target that is no word */
-	words_measure(k, r, op2(e, REG_P, "and.pred", open, asked), wrong);
+	Reg none = op2(e, REG_P, "setp.ne.u32", r->own[3], imm(0)); /* the target is no word */
+	if (k->s->code_bits) {
+		bits_measure(k, r, op2(e, REG_P, "and.pred", open, asked), wrong);
+		words_measure(k, r, op2(e, REG_P, "and.pred", none, asked), wrong);
+	} else {
+		words_measure(k, r, op2(e, REG_P, "and.pred", op2(e, REG_P, "or.pred", open, none), asked), wrong);
+	}
 	return op1(e, REG_P, "not.pred", wrong);
 }
 
