@@ -79,6 +79,15 @@ bool restarts_take(Restarts *all, uint64_t *number)
 	return next < all->own;
 }
 
+uint64_t restarts_take_some(Restarts *all, uint64_t most, uint64_t *first)
+{
+	if (all->run->stop)
+		return 0;
+	uint64_t next = __atomic_fetch_add(&all->next, most, __ATOMIC_RELAXED);
+	*first = next * all->ranks + all->rank;
+	return next < all->own ? min_u64(most, all->own - next) : 0;
+}
+
 void restarts_count(Restarts *all, const uint64_t *number, uint64_t count)
 {
 	uint64_t epochs = 0, solved = 0, failed = 0;

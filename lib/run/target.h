@@ -296,6 +296,8 @@ void restarts_share(Restarts *all, uint32_t rank,
 bool restarts_ended(const mp_seed *s); /* it has a result */
 bool restarts_take(Restarts *all,
                    uint64_t *number); /* the next seed to begin, from 0; false: none, or a stop was requested */
+/* The same of several, with numbers `ranks` apart: how many, at most `most`. */
+uint64_t restarts_take_some(Restarts *all, uint64_t most, uint64_t *first);
 void restarts_end(Restarts *all, uint64_t number, const mp_seed *result);
 void restarts_count(Restarts *all, const uint64_t *number, uint64_t count); /* the same, of results that are stored */
 void restarts_report(Restarts *all);              /* calls fn if that is due, on the caller's thread */

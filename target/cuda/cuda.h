@@ -65,6 +65,11 @@ void gpu_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks);  /
 void gpu_wait(Gpu *m);                                                         /* which this does */
 void gpu_copy_begin(Gpu *m, void *to, const void *from, uint64_t bytes); /* to the device, beside what it computes */
 void gpu_copies_wait(Gpu *m);
+/* From the device to memory of gpu_host_memory: beside what it computes, or after all that was started. */
+void gpu_fetch_begin(Gpu *m, void *to, const void *from, uint64_t bytes, bool beside);
+void *gpu_event(DeviceMemory *owner);       /* freed with owner */
+void gpu_event_record(Gpu *m, void *event); /* what was started before is waited for */
+void gpu_event_wait(Gpu *m, void *event);
 void *gpu_host_memory(DeviceMemory *owner,
                       uint64_t bytes); /* of the host, which copies are fast to; freed with owner */
 
@@ -79,6 +84,10 @@ void driver_start(const Driver *d, const GpuKernel *k, const void *job, uint32_t
 void driver_wait(const Driver *d);
 void driver_copy_begin(Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_copies_wait(const Driver *d);
+void driver_fetch_begin(Driver *d, void *to, const void *from, uint64_t bytes, bool beside);
+void *driver_event(const Driver *d, Arena *owner);
+void driver_event_record(const Driver *d, void *event);
+void driver_event_wait(const Driver *d, void *event);
 bool driver_clusters_fit(const Driver *d, const GpuKernel *k, uint32_t blocks);
 void *driver_host_memory(const Driver *d, Arena *owner, uint64_t bytes); /* NULL: there is none */
 

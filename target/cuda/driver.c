@@ -71,6 +71,11 @@ typedef struct Calls {
 	int (*drop_stream)(void *);
 	int (*wait_stream)(void *);
 	int (*to_device_begin)(DeviceAddress, const void *, size_t, void *);
+	int (*to_host_begin)(void *, DeviceAddress, size_t, void *);
+	int (*new_event)(void **, unsigned);
+	int (*drop_event)(void *);
+	int (*record_event)(void *, void *);
+	int (*wait_event)(void *);
 	int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
 	int (*launch_clusters)(const LaunchConfig *, void *, void **, void **); /* these two: NULL before CUDA 11.8 */
 	int (*fitting_clusters)(int *, void *, const LaunchConfig *);
@@ -108,6 +113,11 @@ static const struct {
 	{ "cuStreamDestroy_v2", offsetof(Calls, drop_stream), false },
 	{ "cuStreamSynchronize", offsetof(Calls, wait_stream), false },
 	{ "cuMemcpyHtoDAsync_v2", offsetof(Calls, to_device_begin), false },
+	{ "cuMemcpyDtoHAsync_v2", offsetof(Calls, to_host_begin), false },
+	{ "cuEventCreate", offsetof(Calls, new_event), false },
+	{ "cuEventDestroy_v2", offsetof(Calls, drop_event), false },
+	{ "cuEventRecord", offsetof(Calls, record_event), false },
+	{ "cuEventSynchronize", offsetof(Calls, wait_event), false },
 	{ "cuLaunchCooperativeKernel", offsetof(Calls, launch), false },
 	{ "cuLaunchKernelEx", offsetof(Calls, launch_clusters), true },
 	{ "cuOccupancyMaxActiveClusters", offsetof(Calls, fitting_clusters), true },
@@ -356,13 +366,18 @@ void driver_wait(const Driver *d)
 }
 
 /* Streams that do not block are not ordered with the default one, which kernels are in. */
-void driver_copy_begin(Driver *d, void *to, const void *from, uint64_t bytes)
+static void copies_ready(Driver *d)
 {
 	enum { NON_BLOCKING = 1 };
 
 	d->call.current(d->context);
 	if (!d->copies)
 		check(d, d->call.new_stream(&d->copies, NON_BLOCKING), "stream");
+}
+
+void driver_copy_begin(Driver *d, void *to, const void *from, uint64_t bytes)
+{
+	copies_ready(d);
 	if (bytes)
 		check(d, d->call.to_device_begin((DeviceAddress)(uintptr_t)to, from, bytes, d->copies), "copy to the device");
 }
@@ -372,4 +387,49 @@ void driver_copies_wait(const Driver *d)
 	d->call.current(d->context);
 	if (d->copies)
 		check(d, d->call.wait_stream(d->copies), "copy to the device");
+}
+
+void driver_fetch_begin(Driver *d, void *to, const void *from, uint64_t bytes, bool beside)
+{
+	copies_ready(d);
+	if (bytes)
+		check(d, d->call.to_host_begin(to, (DeviceAddress)(uintptr_t)from, bytes, beside ? d->copies : NULL),
+		      "copy from the device");
+}
+
+typedef struct EventBlock {
+	const Driver *driver;
+	void *event;
+} EventBlock;
+
+static void event_free(void *block)
+{
+	const EventBlock *b = block;
+
+	b->driver->call.current(b->driver->context);
+	b->driver->call.drop_event(b->event);
+}
+
+void *driver_event(const Driver *d, Arena *owner)
+{
+	enum { NO_TIMING = 2 };
+	EventBlock *b = NEW(owner, 1, EventBlock);
+
+	d->call.current(d->context);
+	check(d, d->call.new_event(&b->event, NO_TIMING), "event");
+	b->driver = d;
+	arena_defer(owner, event_free, b);
+	return b->event;
+}
+
+void driver_event_record(const Driver *d, void *event)
+{
+	d->call.current(d->context);
+	check(d, d->call.record_event(event, NULL), "event");
+}
+
+void driver_event_wait(const Driver *d, void *event)
+{
+	d->call.current(d->context);
+	check(d, d->call.wait_event(event), "job");
 }

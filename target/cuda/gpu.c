@@ -258,3 +258,28 @@ void gpu_copies_wait(Gpu *m)
 	if (m->driver)
 		driver_copies_wait(m->driver);
 }
+
+void gpu_fetch_begin(Gpu *m, void *to, const void *from, uint64_t bytes, bool beside)
+{
+	if (m->driver)
+		driver_fetch_begin(m->driver, to, from, bytes, beside);
+	else
+		gpu_download(m, to, from, bytes);
+}
+
+void *gpu_event(DeviceMemory *owner)
+{
+	return owner->gpu->driver ? driver_event(owner->gpu->driver, &owner->arena) : NULL;
+}
+
+void gpu_event_record(Gpu *m, void *event)
+{
+	if (m->driver)
+		driver_event_record(m->driver, event);
+}
+
+void gpu_event_wait(Gpu *m, void *event)
+{
+	if (m->driver)
+		driver_event_wait(m->driver, event);
+}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Restarts on the GPU. In: a program with data bound, seeds. Out: the result that a run with each seed would have.
  *
- * A tiny network has a thread for each seed (emit/lanes.c): the GPU makes the initial weights and trains; the host
- * computes fingerprints. Others have a multiprocessor for each seed (solo.c). What the GPU does not cover, target cpu
+ * A tiny network has a thread for each seed (emit/lanes.c), or several when few are left (emit/lane_teams.c): the GPU
+ * makes the initial weights and trains in stages; the host computes fingerprints of one stage beside the next. Others have a multiprocessor for each seed (solo.c). What the GPU does not cover, target cpu
  * trains in lanes of its vectors. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -16,9 +17,15 @@ extern const Target target_cpu;
 enum {
 	LANE_LINKS = 256,     /* weights, their changes and state should be registers of a thread */
 	LANE_THREADS = 256,   /* of a block: 255 registers each */
+	TEAM_THREADS = 384,   /* the same where several have a seed, */
+	TEAM_LINKS = 64,      /* and so many are registers */
 	LEAST_SEEDS = 256,    /* fewer are faster on target cpu */
-	MOST_SEEDS = 1 << 20, /* of a launch */
+	MOST_SEEDS = 1 << 20, /* that are trained at a time, */
+	MOST_STAGES = 64      /* by so many launches */
 };
+
+/* Counters on the device: Job has their addresses. */
+enum { COUNT_NEXT, COUNT_ENDED, COUNT_STAGES }; /* then two of each stage: handed over by the one before, taken */
 
 typedef struct LaneRun {
 	Cuda *c;
@@ -26,10 +33,19 @@ typedef struct LaneRun {
 	LaneSource s;
 	LaneJob job;
 	Until until;
+	GpuKernel lanes, teams; /* a thread for each seed; several, for the last ones */
+	uint32_t team_count;    /* of a launch; 0: there is no such kernel */
 	uint32_t pitch;
-	float *w; /* of the seeds of a launch, on the host */
+	uint32_t *counter; /* of the device */
+	uint32_t *list[2]; /* of the device: seeds that a stage hands over */
+	uint32_t *ended;   /* [stages] of the host: results when it ends */
+	void *event[MOST_STAGES];
+	uint32_t stop[MOST_STAGES], stages; /* Job.stop of each */
+	float *w;                           /* of seeds that have ended, on the host */
 	LaneResult *result;
-	uint64_t *number; /* [count] of the launch's seeds */
+	uint32_t from, to; /* results to look at */
+	uint64_t number;   /* of the first seed */
+	uint64_t *numbers; /* [seeds] of results */
 } LaneRun;
 
 /* ---- is the network one for lanes? ---- */
@@ -183,45 +199,100 @@ static void seed_result(LaneRun *r, uint32_t i)
 		result = (mp_seed){ .failed = 1, .epochs = from->epochs };
 	if (!result.failed)
 		floats_fingerprint(w, links, result.fingerprint);
-	result.seed = r->all->first + r->number[i];
-	r->all->seed[r->number[i]] = result;
+	r->numbers[i] = r->number + (uint64_t)from->number * r->all->ranks;
+	result.seed = r->all->first + r->numbers[i];
+	r->all->seed[r->numbers[i]] = result;
 }
 
 static void results_share(void *arg, uint32_t thread)
 {
 	LaneRun *r = arg;
 	uint32_t threads = r->c->cpu->pool ? pool_threads(r->c->cpu->pool) : 1;
-	uint64_t count = r->job.count, first = count * thread / threads, end = count * (thread + 1) / threads;
+	uint64_t count = r->to - r->from, first = r->from + count * thread / threads;
+	uint64_t end = r->from + count * (thread + 1) / threads;
 
 	for (uint64_t i = first; i < end; i++)
 		seed_result(r, (uint32_t)i);
-	restarts_count(r->all, r->number + first, end - first);
+	restarts_count(r->all, r->numbers + first, end - first);
 }
 
-static bool lanes_launch(LaneRun *r, const GpuKernel *k, uint64_t most)
+/* Results that stages have left since the last call, while the next one trains. */
+static void results_take(LaneRun *r, uint32_t to)
 {
 	Cuda *c = r->c;
-	uint32_t count = 0, zero = 0;
+	uint64_t row = r->pitch * sizeof *r->w, at = r->from = r->to, count = to - r->from;
 
-	while (count < most && restarts_take(r->all, &r->number[count]))
-		count++;
-	if (!count)
-		return false;
-	r->job.count = count;
-	r->job.stride = r->all->ranks;
-	r->job.first = r->all->first + r->number[0];
-	gpu_upload(c->gpu, r->job.next, &zero, sizeof zero);
-	r->job.mode = LANES_MAKE;
-	gpu_launch(c->gpu, k, &r->job, c->gpu->blocks);
-	r->job.mode = LANES_TRAIN;
-	gpu_launch(c->gpu, k, &r->job, c->gpu->blocks);
-	gpu_download(c->gpu, r->w, r->job.w, (uint64_t)count * r->pitch * sizeof *r->w);
-	gpu_download(c->gpu, r->result, r->job.result, count * sizeof *r->result);
+	r->to = to;
+	gpu_fetch_begin(c->gpu, r->w + at * r->pitch, r->job.end_w + at * r->pitch, count * row, true);
+	gpu_fetch_begin(c->gpu, r->result + at, r->job.result + at, count * sizeof *r->result, true);
+	gpu_copies_wait(c->gpu);
 	if (c->cpu->pool)
 		pool_run(c->cpu->pool, results_share, r);
 	else
 		results_share(r, 0);
 	restarts_report(r->all);
+}
+
+/* Where stages end. Results of one are looked at while the next one trains. When no new seeds are left, threads are idle
+ * whose warp goes on: the rest is divided anew whenever half of them have ended. */
+static void stages_plan(LaneRun *r, uint32_t count)
+{
+	uint32_t lanes = r->c->gpu->blocks * r->s.threads, few = r->team_count ? r->team_count : r->c->gpu->blocks * 128;
+	uint32_t each = max_u32(lanes, count / (MOST_STAGES / 2));
+
+	r->stages = 0;
+	for (uint64_t n = each; n + lanes < count; n += each)
+		r->stop[r->stages++] = (uint32_t)n;
+	for (uint32_t left = lanes; left > few; left /= 2)
+		if (left < count)
+			r->stop[r->stages++] = count - left;
+	if (few < count)
+		r->stop[r->stages++] = count - few;
+	r->stop[r->stages++] = UINT32_MAX;
+	assert(r->stages <= MOST_STAGES);
+}
+
+static void stage_start(LaneRun *r, uint32_t i)
+{
+	Cuda *c = r->c;
+	const GpuKernel *k = r->team_count && i + 1 == r->stages ? &r->teams : &r->lanes;
+	uint32_t *own = r->counter + COUNT_STAGES + 2 * i;
+
+	r->job.stop = r->stop[i];
+	r->job.listed = own;
+	r->job.taken = own + 1;
+	r->job.handed_count = own + 2;
+	r->job.list = r->list[i % 2];
+	r->job.handed = r->list[(i + 1) % 2];
+	gpu_start(c->gpu, k, &r->job, c->gpu->blocks);
+	gpu_fetch_begin(c->gpu, &r->ended[i], r->job.ended, sizeof *r->ended, false);
+	gpu_event_record(c->gpu, r->event[i]);
+}
+
+static bool lanes_launch(LaneRun *r, uint64_t most)
+{
+	Cuda *c = r->c;
+	uint32_t count = (uint32_t)restarts_take_some(r->all, most, &r->number);
+	static const uint32_t zero[COUNT_STAGES + 2 * MOST_STAGES + 1];
+
+	if (!count)
+		return false;
+	stages_plan(r, count);
+	r->from = r->to = 0;
+	r->job.count = count;
+	r->job.stride = r->all->ranks;
+	r->job.first = r->all->first + r->number;
+	gpu_upload(c->gpu, r->counter, zero, sizeof zero);
+	r->job.mode = LANES_MAKE;
+	gpu_start(c->gpu, &r->lanes, &r->job, c->gpu->blocks);
+	r->job.mode = LANES_TRAIN;
+	for (uint32_t i = 0; i < r->stages; i++)
+		stage_start(r, i);
+	for (uint32_t i = 0; i < r->stages; i++) {
+		gpu_event_wait(c->gpu, r->event[i]);
+		results_take(r, r->ended[i]);
+	}
+	assert(r->to == count);
 	return true;
 }
 
@@ -233,12 +304,48 @@ static uint64_t launch_seeds(const LaneRun *r)
 	return min_u64(min_u64(r->all->own, MOST_SEEDS), max_u64(1 << 14, (uint64_t)(1e13 / each)));
 }
 
+static const float *starts_make(LaneRun *r)
+{
+	const Net *net = r->c->net;
+	float *start = NEW(&r->c->cx->scratch, (uint64_t)r->s.states * r->pitch + 1, float);
+
+	for (Unit u = 0; u < net->units; u++)
+		for (uint64_t l = net->row[u]; l < net->row[u + 1]; l++)
+			for (uint32_t v = 0; v < r->s.states; v++)
+				start[(uint64_t)v * r->pitch + l] = (float)(r->s.start[v] * (double)net_block(net, u, l)->rate);
+	return start;
+}
+
+static void kernels_load(LaneRun *r, DeviceMemory *memory)
+{
+	Cuda *c = r->c;
+	Buf text = { .arena = &c->cx->scratch }, team_text = { .arena = &c->cx->scratch };
+	LaneSource s = r->s;
+	uint32_t threads = team_threads(&s), links = 0;
+
+	lanes_text(&s, &c->cx->scratch, &text);
+	r->lanes.threads = s.threads;
+	gpu_load(memory, text.s, text.len, &r->lanes);
+	if (c->gpu->driver)
+		s.threads = r->pitch <= TEAM_LINKS ? TEAM_THREADS : TEAM_THREADS / 2;
+	s.threads = s.threads / 32 * 32;
+	if (threads && s.threads)
+		teams_text(&s, &c->cx->scratch, &team_text, &r->teams.shared);
+	buf_add(&text, team_text.s, team_text.len);
+	text_dump(c, &text, NULL);
+	if (!team_text.len || r->teams.shared > c->gpu->emit_shared)
+		return;
+	r->teams.threads = s.threads;
+	gpu_load(memory, team_text.s, team_text.len, &r->teams);
+	const TeamLink *link = team_links(&s, &links);
+	r->job.link = device_put(memory, link, links * sizeof *link);
+	r->team_count = c->gpu->blocks * s.threads / threads;
+}
+
 static bool lanes_run(Cuda *c, Restarts *all)
 {
 	LaneRun *r = NEW(&c->cx->scratch, 1, LaneRun);
 	DeviceMemory *memory = &c->calls; /* freed with the program: freeing takes longer than training */
-	Buf text = { .arena = &c->cx->scratch };
-	GpuKernel *kernel = NEW(&c->cx->keep, 1, GpuKernel);
 
 	r->c = c;
 	r->all = all;
@@ -246,22 +353,30 @@ static bool lanes_run(Cuda *c, Restarts *all)
 		return false;
 	r->pitch = (uint32_t)round_up(c->net->links, 4);
 	uint64_t most = launch_seeds(r), data = r->s.cases * sizeof(float);
-	lanes_text(&r->s, &c->cx->scratch, &text);
-	text_dump(c, &text, NULL);
-	kernel->threads = r->s.threads;
-	gpu_load(memory, text.s, text.len, kernel);
+	kernels_load(r, memory);
 	r->job.w = device_alloc(memory, most * r->pitch * sizeof *r->w);
 	r->job.result = device_alloc(memory, most * sizeof *r->result);
-	r->job.next = device_alloc(memory, sizeof *r->job.next);
+	r->job.end_w = device_alloc(memory, most * r->pitch * sizeof *r->w);
+	r->job.state = device_alloc(memory, most * r->pitch * r->s.states * sizeof *r->w);
+	r->job.epoch = device_alloc(memory, most * sizeof *r->job.epoch);
+	r->counter = device_alloc(memory, (COUNT_STAGES + 2 * MOST_STAGES + 1) * sizeof *r->counter);
+	r->job.next = r->counter + COUNT_NEXT;
+	r->job.ended = r->counter + COUNT_ENDED;
+	for (uint32_t i = 0; i < 2; i++)
+		r->list[i] = device_alloc(memory, (uint64_t)c->gpu->blocks * r->s.threads * sizeof *r->list[i]);
 	r->job.range = device_put(memory, ranges_make(r), 2 * (uint64_t)r->pitch * sizeof(double));
+	r->job.start = device_put(memory, starts_make(r), (uint64_t)r->s.states * r->pitch * sizeof(float));
 	r->job.x = device_put(memory, r->s.x, data * c->net->inputs);
 	r->job.y = device_put(memory, r->s.y, data * c->net->outputs);
 	r->job.top = device_put(memory, r->s.top, r->s.cases * sizeof *r->s.top);
 	r->w = gpu_host_memory(memory, most * r->pitch * sizeof *r->w);
 	r->result = gpu_host_memory(memory, most * sizeof *r->result);
-	r->number = NEW(&c->cx->scratch, most + 1, uint64_t);
+	r->ended = gpu_host_memory(memory, MOST_STAGES * sizeof *r->ended);
+	r->numbers = NEW(&c->cx->scratch, most + 1, uint64_t);
+	for (uint32_t i = 0; i < MOST_STAGES; i++)
+		r->event[i] = gpu_event(memory);
 	all->began = all->reported = clock_seconds(); /* the kernel is ready */
-	while (lanes_launch(r, kernel, most))
+	while (lanes_launch(r, most))
 		;
 	return true;
 }

@@ -36,6 +36,12 @@ for threads in 128 64; do
 		MICROPROP_CUDA_THREADS=$threads $MICROPROP train $args --no-shuffle --until never --epochs 1 --restarts 2 --target $target --json | grep -o '"results.*'
 	done
 done
+# Outputs that are 0 and 1, so that sums of many code words are equal.
+$MICROPROP data make:letters most.npz few.npz --split 0.98
+compare 9 4 128 letters.topo few.npz --batch 60 --no-shuffle --epochs 4 --until never --error squared --rate 1
+for target in cpu cuda; do
+	$MICROPROP train letters.topo few.npz --batch 240 --no-shuffle --epochs 4 --until never --error squared --rate 1 --restarts 2 --target $target --json | grep -o '"results.*'
+done
 # Noise, settings of groups and blocks, shared weights.
 cat >shaped.topo <<-end
 	group in 8 input
@@ -97,6 +103,19 @@ for args in "xor.topo --epochs 150 --restarts 40" "encoder-10-5-10.topo --epochs
 	$MICROPROP train $args --json --target cuda 2>notes | seeds >cuda.json
 	grep seeds notes
 	cmp cpu.json cuda.json && grep -o '"seed"' cuda.json | wc -l
+done
+# Seeds that are handed over from launch to launch, the last ones to teams of threads.
+printf 'group in 3 input\ngroup a 2 tanh\ngroup out 1 output\ngroup b 2\nconnect in, true -> a rate 2\nconnect in -> b frozen\nconnect a, b, true -> out\nconnect in -> out\ntrain rate 0.3\n' >mixed.topo
+awk 'BEGIN { print "a,b,c,d"; for (i = 0; i < 11; i++) print i % 2 "," i % 3 / 2 "," i % 5 "," (i % 4 < 2) }' >mixed.csv
+for args in "9 64 encoder-8-3-8.topo --epochs 60 --until right:0.2 --restarts 90" "8 128 encoder-8-3-8.topo --epochs 9 --until right:0.2 --restarts 400 --rule adam" \
+	"8 64 mixed.topo mixed.csv --epochs 9 --until error:0.65 --restarts 99 --momentum 0.5" "8 64 spirals.topo --batch all --epochs 2 --until right:0.5 --restarts 70"; do
+	set -- $args
+	seed=$1 threads=$2
+	shift 2
+	$MICROPROP train "$@" --json 2>/dev/null | seeds >cpu.json
+	MICROPROP_CUDA=emulate:$seed MICROPROP_CUDA_BLOCKS=1 MICROPROP_CUDA_THREADS=$threads $MICROPROP train "$@" --json --target cuda 2>notes | seeds >cuda.json
+	cat notes
+	cmp cpu.json cuda.json && echo $(grep -o '"seed"' cuda.json | wc -l) $(grep -o '"solved": true' cuda.json | wc -l)
 done
 
 # Inside: activations at a tick, damaged networks.

@@ -527,22 +527,42 @@ typedef struct LaneSource {
 	uint32_t threads;                   /* of a block */
 } LaneSource;
 
-/* What the host and this kernel exchange. */
+/* What the host and these kernels exchange. Seeds are handed over between launches: one that has not ended when a launch
+ * stops is in its list, the next launch goes on with it. Results are in the order in which seeds have ended. */
 enum { LANES_MAKE, LANES_TRAIN };
 typedef struct LaneResult {
-	double error; /* of the last epoch, */
-	uint32_t epochs, right, within, unused;
+	double error;                           /* of the last epoch, */
+	uint32_t epochs, right, within, number; /* number: of the seed */
 } LaneResult;
 typedef struct LaneJob {
-	uint32_t mode, count, stride, unused; /* count: of seeds */
-	uint64_t first;                       /* seed i is first + i * stride */
-	float *w;                             /* [count][links, filled up to quads] */
-	LaneResult *result;                   /* [count] */
-	uint32_t *next;                       /* seed that no thread has begun */
-	const double *range;                  /* [links, filled up][2] of initial weights: lowest, width */
+	uint32_t mode, count, stride, stop; /* count: of seeds; stop: when so many have ended */
+	uint64_t first;                     /* seed i is first + i * stride */
+	float *w, *state;                   /* [count][links, filled up to quads], [count][states][the same] */
+	uint32_t *epoch;                    /* [count] of seeds that were handed over */
+	float *end_w;                       /* [count][links, filled up to quads] by number of the result */
+	LaneResult *result;                 /* [count] */
+	uint32_t *next, *ended;             /* seed that no thread has begun; how many have ended */
+	const uint32_t *list;               /* seeds that go on; */
+	uint32_t *listed, *taken;           /* how many; those of them that were begun after the first of every thread */
+	uint32_t *handed, *handed_count;    /* seeds that are handed over */
+	const double *range;                /* [links, filled up][2] of initial weights: lowest, width */
+	const float *start;                 /* [states][links, filled up] of the state of the rule */
+	const struct TeamLink *link;        /* as team_links makes them */
 	const float *x, *y;
 	const uint32_t *top;
 } LaneJob;
 void lanes_text(const LaneSource *s, Arena *a, Buf *out);
+
+/* ---- lane_teams.c: the same for few seeds, with several threads for each ----------------------------------- */
+
+/* A link that a thread has: bytes in the memory of its team; bytes of its row of weights; factor on the rate. */
+typedef struct TeamLink {
+	uint32_t delta, source, to, at;
+	float rate;
+	uint32_t updated; /* it is a link, and not frozen */
+} TeamLink;
+uint32_t team_threads(const LaneSource *s);                       /* of a seed; 0: there is no such kernel */
+const TeamLink *team_links(const LaneSource *s, uint32_t *count); /* [slots][threads of a seed] */
+void teams_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared);
 
 #endif

@@ -4,32 +4,20 @@
  *
  * Weights, their changes and the state of the rule are registers; every link is an instruction or two. Where cases are
  * few, their data is constant in the text: an input of 0 adds nothing, one of 1 needs no multiplication. A thread whose
- * seed has ended takes the next one. Must hold: every sum has the order of target cpu. */
+ * seed has ended takes the next one; when so many have ended as the launch is for, it hands its own over to the next
+ * launch. Must hold: every sum has the order of target cpu. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "emit.h"
 #include "kern.h"
-#include "net.h"
+#include "lanes.h"
 
 /* UNROLLED_WORK: links times cases that are written out in full; HIDDEN_AHEAD: hidden units that registers are left for
  */
 enum { SUM_LANES = 16, UNROLLED_WORK = 1024, HIDDEN_AHEAD = 24 };
 
-typedef struct Lanes {
-	const LaneSource *s;
-	Emit *e;
-	Reg *w, *g, *state[MAX_STATE]; /* [links], filled up to quads */
-	Reg *act, *net, *delta;        /* [units] of the case at hand */
-	Reg *y;                        /* [outputs] */
-	Reg error, right, within, epoch, seed;
-	uint64_t *out_link; /* links by source, then by target: those of unit u from out[u] on */
-	uint32_t *out, *out_to;
-	bool constant; /* data is part of the text */
-} Lanes;
-
-static Reg param_d(Emit *e, size_t field)
+Reg param_d(Emit *e, size_t field)
 {
 	Reg d = reg(e, REG_D);
 
@@ -37,11 +25,19 @@ static Reg param_d(Emit *e, size_t field)
 	return d;
 }
 
-static Reg param_r(Emit *e, size_t field)
+Reg param_r(Emit *e, size_t field)
 {
 	Reg r = reg(e, REG_R);
 
 	ins(e, "ld.param.u32 $, [job+#]", r, (uint32_t)field);
+	return r;
+}
+
+Reg special_register(Emit *e, const char *name)
+{
+	Reg r = reg(e, REG_R);
+
+	buf_printf(&e->text, "\tmov.u32 %%r%u, %s;\n", r.n, name);
 	return r;
 }
 
@@ -83,9 +79,7 @@ static Reg seed_of(Emit *e, Reg number)
 	return d;
 }
 
-static uint32_t pitch(const LaneSource *s) { return (uint32_t)round_up(s->net->links, 4); }
-
-/* A thread makes every so manieth weight of all seeds. */
+/* A thread makes every so manieth weight of all seeds, and the state of the rule. */
 static void weights_make(Emit *e, const LaneSource *s, Reg thread, Reg count, Reg threads)
 {
 	Reg all = mul(e, count, pitch(s)), i = reg(e, REG_R);
@@ -105,6 +99,12 @@ static void weights_make(Emit *e, const LaneSource *s, Reg thread, Reg count, Re
 	Reg w = op2(e, REG_G, "add.rn.f64", low, op2(e, REG_G, "mul.rn.f64", width, unit));
 	ins(e, "st.global.f32 [$], $", place(e, param_d(e, offsetof(LaneJob, w)), i, 4),
 	    op1(e, REG_F, "cvt.rn.f32.f64", w));
+	Reg start = place(e, param_d(e, offsetof(LaneJob, start)), link, 4);
+	Reg to = place(e, place(e, param_d(e, offsetof(LaneJob, state)), number, s->states * pitch(s) * 4), link, 4);
+	for (uint32_t v = 0; v < s->states; v++)
+		ins(e, "st.global.f32 [$+#], $", to, v * pitch(s) * 4,
+		    load(e, REG_F, "ld.global.nc.f32", start, v * pitch(s) * 4));
+	ins(e, "@$ st.global.u32 [$], 0", same(e, link, imm(0)), place(e, param_d(e, offsetof(LaneJob, epoch)), number, 4));
 	ins(e, "add.u32 $, $, $", i, i, threads);
 	ins(e, "bra L#", top);
 	label_here(e, done);
@@ -119,6 +119,18 @@ static Reg times_add(Emit *e, Reg x, Reg w, Reg sum)
 	return is_constant(x, 1) ? op2(e, REG_F, "add.rn.ftz.f32", w, sum) : op3(e, REG_F, "fma.rn.ftz.f32", x, w, sum);
 }
 
+/* The same where the text does not tell which inputs are 0. */
+static Reg input_add(Lanes *k, Unit source, Reg w, Reg sum)
+{
+	Emit *e = k->e;
+
+	if (!k->nonzero || k->nonzero[source].type != REG_P)
+		return times_add(e, k->act[source], w, sum);
+	Reg to = op1(e, REG_F, "mov.f32", sum);
+	ins(e, "@$ fma.rn.ftz.f32 $, $, $, $", k->nonzero[source], to, k->act[source], w, sum);
+	return to;
+}
+
 static void unit_forward(Lanes *k, const LaneUnit *u)
 {
 	const Net *net = k->s->net;
@@ -128,7 +140,7 @@ static void unit_forward(Lanes *k, const LaneUnit *u)
 	if (l < end && net_source(net, u->unit, l) == 0)
 		sum = k->w[l++];
 	for (; l < end; l++)
-		sum = times_add(k->e, k->act[net_source(net, u->unit, l)], k->w[l], sum);
+		sum = input_add(k, net_source(net, u->unit, l), k->w[l], sum);
 	if (sum.type == REG_FLOAT)
 		sum = move_f(k->e, 0);
 	k->net[u->unit] = sum;
@@ -152,9 +164,19 @@ static const LaneUnit *output_unit(const LaneSource *s, uint32_t n)
 	return &s->unit[i];
 }
 
+/* Output n less its target. A sigmoid is no -0, so it needs no subtraction of 0. */
+static Reg away_lane(Lanes *k, uint32_t n)
+{
+	const LaneUnit *u = output_unit(k->s, n);
+
+	if (u->fn == FN_SIGMOID && is_constant(k->y[n], 0))
+		return k->act[u->unit];
+	return op2(k->e, REG_F, "sub.rn.ftz.f32", k->act[u->unit], k->y[n]);
+}
+
 /* The error of the case; what outputs get back. Outputs of all groups count as one row of 16 lanes only within their
  * group: group by group. */
-static void errors_lane(Lanes *k)
+Reg errors_lane(Lanes *k)
 {
 	Emit *e = k->e;
 	const LaneSource *s = k->s;
@@ -174,13 +196,13 @@ static void errors_lane(Lanes *k)
 			uint32_t i = (n - first) % SUM_LANES;
 			bool fresh = n - first < SUM_LANES;
 			e->binary = s->binary;
-			Reg value = error_value(e, &of);
+			Reg value = s->error == ERR_SQUARED ? away_lane(k, n) : error_value(e, &of);
 			e->binary = false;
 			if (s->error == ERR_SQUARED)
 				lane[i] = op3(e, REG_F, "fma.rn.ftz.f32", value, value, fresh ? imm_f(0) : lane[i]);
 			else
 				lane[i] = fresh ? value : op2(e, REG_F, "add.rn.ftz.f32", lane[i], value);
-			k->delta[u->unit] = error_slope(e, &of, imm_f(0));
+			k->delta[u->unit] = s->error == ERR_SQUARED ? value : error_slope(e, &of, imm_f(0));
 			if (!u->matched) {
 				Reg slope = unit_slope(e, of.fn, of.net, of.out);
 				if (u->fn == FN_SIGMOID && s->offset != 0)
@@ -194,12 +216,12 @@ static void errors_lane(Lanes *k)
 		total = total.type == REG_FLOAT ? sum : op2(e, REG_F, "add.rn.ftz.f32", total, sum);
 		first = n;
 	}
-	ins(e, "add.rn.f64 $, $, $", k->error, k->error, op1(e, REG_G, "cvt.f64.f32", total));
+	return total;
 }
 
 /* Of seeds whose error stays finite: others have failed, whatever is counted. top: number of the first largest target,
  * or of a single one whether it is above the middle. */
-static void verdict_lane(Lanes *k, Reg top)
+LaneVerdict verdict_lane(Lanes *k, Reg top)
 {
 	Emit *e = k->e;
 	const LaneSource *s = k->s;
@@ -208,10 +230,9 @@ static void verdict_lane(Lanes *k, Reg top)
 
 	ins(e, "setp.eq.u32 $, 0, 0", near);
 	for (uint32_t n = 0; n < outputs; n++) {
-		Reg away = op2(e, REG_F, "sub.rn.ftz.f32", k->act[output_unit(s, n)->unit], k->y[n]);
-		ins(e, "setp.le.and.ftz.f32 $, $, $, $", near, op1(e, REG_F, "abs.f32", away), imm_f(s->threshold), near);
+		Reg away = op1(e, REG_F, "abs.f32", away_lane(k, n));
+		ins(e, "setp.le.and.ftz.f32 $, $, $, $", near, away, imm_f(s->threshold), near);
 	}
-	ins(e, "@$ add.u32 $, $, 1", near, k->within, k->within);
 	if (outputs == 1) {
 		Reg above = op2(e, REG_P, "setp.gt.ftz.f32", k->act[output_unit(s, 0)->unit], imm_f(s->middle));
 		Reg is = op3(e, REG_R, "selp.u32", imm(1), imm(0), above);
@@ -232,11 +253,11 @@ static void verdict_lane(Lanes *k, Reg top)
 		}
 		ins(e, "setp.eq.u32 $, $, $", right, at, top);
 	}
-	ins(e, "@$ add.u32 $, $, 1", right, k->right, k->right);
+	return (LaneVerdict){ near, right };
 }
 
 /* Errors from the targets of a unit, in ascending order. */
-static void unit_backward(Lanes *k, const LaneUnit *u)
+void unit_backward(Lanes *k, const LaneUnit *u)
 {
 	Emit *e = k->e;
 	Reg sum = imm_f(0);
@@ -266,7 +287,7 @@ static void unit_gradient(Lanes *k, const LaneUnit *u)
 	}
 }
 
-static void case_forward(Lanes *k, bool outputs)
+void lane_forward(Lanes *k, bool outputs)
 {
 	for (uint32_t i = 0; i < k->s->computed; i++)
 		if ((k->s->unit[i].output >= 0) == outputs)
@@ -278,9 +299,12 @@ static void case_rest(Lanes *k, Reg top)
 {
 	const LaneSource *s = k->s;
 
-	case_forward(k, true);
-	errors_lane(k);
-	verdict_lane(k, top);
+	lane_forward(k, true);
+	Reg error = errors_lane(k);
+	ins(k->e, "add.rn.f64 $, $, $", k->error, k->error, op1(k->e, REG_G, "cvt.f64.f32", error));
+	LaneVerdict v = verdict_lane(k, top);
+	ins(k->e, "@$ add.u32 $, $, 1", v.within, k->within, k->within);
+	ins(k->e, "@$ add.u32 $, $, 1", v.right, k->right, k->right);
 	for (uint32_t i = s->computed; i-- > 0;)
 		if (s->unit[i].output < 0)
 			unit_backward(k, &s->unit[i]);
@@ -296,7 +320,7 @@ static void case_constant(Lanes *k, uint64_t c)
 		float x = s->x[c * s->net->inputs + i];
 		k->act[s->input[i]] = x == 0 || x == 1 ? imm_f(x == 0 ? 0 : 1) : move_f(k->e, x);
 	}
-	case_forward(k, false);
+	lane_forward(k, false);
 }
 
 /* All cases, some of them at a time: hidden units of all these come first, so that more is independent. */
@@ -319,7 +343,7 @@ static void cases_constant(Lanes *k)
 			k->act = act + (c - first) * s->net->units;
 			k->net = net + (c - first) * s->net->units;
 			for (uint32_t n = 0; n < s->net->outputs; n++)
-				k->y[n] = move_f(k->e, s->y[c * s->net->outputs + n]);
+				k->y[n] = imm_f(s->y[c * s->net->outputs + n]);
 			case_rest(k, imm(s->top[c]));
 		}
 	}
@@ -337,20 +361,27 @@ static void case_loaded(Lanes *k, Reg c)
 		k->act[s->input[i]] = load(e, REG_F, "ld.global.nc.f32", x, 4 * i);
 	for (uint32_t n = 0; n < s->net->outputs; n++)
 		k->y[n] = load(e, REG_F, "ld.global.nc.f32", y, 4 * n);
-	case_forward(k, false);
+	lane_forward(k, false);
 	case_rest(k, load(e, REG_R, "ld.global.nc.u32", place(e, param_d(e, offsetof(LaneJob, top)), c, 4), 0));
 }
 
 /* ---- an epoch ---- */
 
+RuleNumbers lane_numbers(Lanes *k)
+{
+	RuleNumbers n = { 0 };
+
+	for (uint32_t i = 0; i < P_COUNT; i++)
+		n.param[i] = move_f(k->e, (float)k->s->param[i]);
+	return n;
+}
+
 static void update_lane(Lanes *k)
 {
 	Emit *e = k->e;
 	const LaneSource *s = k->s;
-	RuleNumbers n;
+	RuleNumbers n = lane_numbers(k);
 
-	for (uint32_t i = 0; i < P_COUNT; i++)
-		n.param[i] = move_f(e, (float)s->param[i]);
 	for (uint32_t i = 0; i < s->computed; i++) {
 		Unit u = s->unit[i].unit;
 		for (uint64_t l = s->net->row[u]; l < s->net->row[u + 1]; l++) {
@@ -390,7 +421,7 @@ static void epoch_emit(Lanes *k)
 }
 
 /* Does the seed end here? */
-static Reg lane_ends(Lanes *k)
+Reg lane_ends(Lanes *k)
 {
 	Emit *e = k->e;
 	const LaneSource *s = k->s;
@@ -409,60 +440,118 @@ static Reg lane_ends(Lanes *k)
 
 /* ---- seeds ---- */
 
-static Reg weights_at(Lanes *k) { return place(k->e, param_d(k->e, offsetof(LaneJob, w)), k->seed, pitch(k->s) * 4); }
+Reg row_of(Lanes *k, size_t field, Reg number, uint32_t rows)
+{
+	return place(k->e, param_d(k->e, field), number, rows * pitch(k->s) * 4);
+}
 
-static void seed_begin(Lanes *k)
+static void seed_load(Lanes *k)
 {
 	Emit *e = k->e;
 	const LaneSource *s = k->s;
-	Reg at = weights_at(k);
+	Reg at = row_of(k, offsetof(LaneJob, w), k->seed, 1);
+	Reg state = row_of(k, offsetof(LaneJob, state), k->seed, s->states);
 
 	for (uint32_t l = 0; l < pitch(s); l += 4)
 		load_quad_to(e, "global", k->w + l, at, 4 * l);
-	for (uint32_t i = 0; i < s->computed; i++) {
-		Unit u = s->unit[i].unit;
-		for (uint64_t l = s->net->row[u]; l < s->net->row[u + 1]; l++)
-			for (uint32_t v = 0; v < s->states; v++)
-				ins(e, "mov.f32 $, $", k->state[v][l],
-				    imm_f((float)(s->start[v] * (double)net_block(s->net, u, l)->rate)));
-	}
-	ins(e, "mov.u32 $, 0", k->epoch);
+	for (uint32_t v = 0; v < s->states; v++)
+		for (uint32_t l = 0; l < pitch(s); l += 4)
+			load_quad_to(e, "global", k->state[v] + l, state, 4 * (v * pitch(s) + l));
+	ins(e, "ld.global.u32 $, [$]", k->epoch, place(e, param_d(e, offsetof(LaneJob, epoch)), k->seed, 4));
 }
 
-static void seed_store(Lanes *k)
+static void seed_hand_over(Lanes *k)
 {
 	Emit *e = k->e;
-	Reg at = weights_at(k), to = place(e, param_d(e, offsetof(LaneJob, result)), k->seed, sizeof(LaneResult));
+	const LaneSource *s = k->s;
+	Reg at = row_of(k, offsetof(LaneJob, w), k->seed, 1), number = reg(e, REG_R);
+	Reg state = row_of(k, offsetof(LaneJob, state), k->seed, s->states);
 
+	for (uint32_t l = 0; l < pitch(s); l += 4)
+		store_quad(e, "global", at, 4 * l, k->w + l);
+	for (uint32_t v = 0; v < s->states; v++)
+		for (uint32_t l = 0; l < pitch(s); l += 4)
+			store_quad(e, "global", state, 4 * (v * pitch(s) + l), k->state[v] + l);
+	ins(e, "st.global.u32 [$], $", place(e, param_d(e, offsetof(LaneJob, epoch)), k->seed, 4), k->epoch);
+	ins(e, "atom.global.add.u32 $, [$], 1", number, param_d(e, offsetof(LaneJob, handed_count)));
+	ins(e, "st.global.u32 [$], $", place(e, param_d(e, offsetof(LaneJob, handed)), number, 4), k->seed);
+}
+
+void seed_store(Lanes *k)
+{
+	Emit *e = k->e;
+	Reg number = reg(e, REG_R);
+
+	ins(e, "atom.global.add.u32 $, [$], 1", number, param_d(e, offsetof(LaneJob, ended)));
+	Reg at = row_of(k, offsetof(LaneJob, end_w), number, 1);
+	Reg to = place(e, param_d(e, offsetof(LaneJob, result)), number, sizeof(LaneResult));
 	for (uint32_t l = 0; l < pitch(k->s); l += 4)
 		store_quad(e, "global", at, 4 * l, k->w + l);
 	ins(e, "st.global.f64 [$+#], $", to, (uint32_t)offsetof(LaneResult, error), k->error);
 	ins(e, "st.global.u32 [$+#], $", to, (uint32_t)offsetof(LaneResult, epochs), k->epoch);
 	ins(e, "st.global.u32 [$+#], $", to, (uint32_t)offsetof(LaneResult, right), k->right);
 	ins(e, "st.global.u32 [$+#], $", to, (uint32_t)offsetof(LaneResult, within), k->within);
+	ins(e, "st.global.u32 [$+#], $", to, (uint32_t)offsetof(LaneResult, number), k->seed);
 }
 
-static void seed_take(Lanes *k, uint32_t done)
+Reg seed_number(Lanes *k, Reg i)
 {
 	Emit *e = k->e;
-	Reg next = param_d(e, offsetof(LaneJob, next));
+	Reg goes_on = less(e, i, k->listed), number = reg(e, REG_R);
 
-	ins(e, "atom.global.add.u32 $, [$], 1", k->seed, next);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->seed, param_r(e, offsetof(LaneJob, count))), done);
-	seed_begin(k);
+	ins(e, "@!$ atom.global.add.u32 $, [$], 1", goes_on, number, param_d(e, offsetof(LaneJob, next)));
+	ins(e, "@$ ld.global.u32 $, [$]", goes_on, number, place(e, param_d(e, offsetof(LaneJob, list)), i, 4));
+	return number;
 }
 
-static void train_lanes(Lanes *k)
+/* None: to label done. */
+static void seed_take(Lanes *k, Reg i, uint32_t done)
+{
+	Emit *e = k->e;
+
+	ins(e, "mov.u32 $, $", k->seed, seed_number(k, i));
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->seed, param_r(e, offsetof(LaneJob, count))), done);
+	seed_load(k);
+}
+
+Reg list_next(Lanes *k)
+{
+	Emit *e = k->e;
+	Reg i = reg(e, REG_R);
+
+	ins(e, "mov.u32 $, $", i, k->listed);
+	uint32_t all = if_begin(e, less(e, k->threads, k->listed));
+	ins(e, "atom.global.add.u32 $, [$], 1", i, param_d(e, offsetof(LaneJob, taken)));
+	ins(e, "add.u32 $, $, $", i, i, k->threads);
+	if_end(e, all);
+	return i;
+}
+
+/* thread: its number in the grid, so that adjacent warps are those of different blocks. */
+static void train_lanes(Lanes *k, Reg thread)
 {
 	Emit *e = k->e;
 	uint32_t top = label(e), done = label(e);
+	Reg ended = param_d(e, offsetof(LaneJob, ended)), stop = param_r(e, offsetof(LaneJob, stop)),
+		so_far = reg(e, REG_R);
 
-	seed_take(k, done);
+	k->listed = load(e, REG_R, "ld.global.nc.u32", param_d(e, offsetof(LaneJob, listed)), 0);
+	seed_take(k, thread, done);
 	label_here(e, top);
+	ins(e, "ld.relaxed.gpu.global.u32 $, [$]", so_far, ended); /* in time for the end of the epoch */
 	epoch_emit(k);
-	uint32_t goes_on = if_begin(e, lane_ends(k));
+	Reg stops = op2(e, REG_P, "setp.ge.u32", so_far, stop), ends = lane_ends(k);
+	uint32_t goes_on = if_begin(e, op2(e, REG_P, "or.pred", ends, stops));
+	uint32_t open = if_begin(e, ends);
 	seed_store(k);
-	seed_take(k, done);
+	if_end(e, open);
+	uint32_t over = if_begin(e, stops);
+	uint32_t ended_too = unless_begin(e, ends);
+	seed_hand_over(k);
+	if_end(e, ended_too);
+	ins(e, "bra L#", done);
+	if_end(e, over);
+	seed_take(k, list_next(k), done);
 	if_end(e, goes_on);
 	ins(e, "bra L#", top);
 	label_here(e, done);
@@ -502,44 +591,45 @@ static void lanes_links(Lanes *k)
 		}
 }
 
-static Reg special_register(Emit *e, const char *name)
-{
-	Reg r = reg(e, REG_R);
-
-	buf_printf(&e->text, "\tmov.u32 %%r%u, %s;\n", r.n, name);
-	return r;
-}
-
-void lanes_text(const LaneSource *s, Arena *a, Buf *out)
+Lanes lanes_begin(const LaneSource *s, Arena *a)
 {
 	Emit *e = NEW(a, 1, Emit);
 	Lanes k = { .s = s, .e = e, .constant = s->net->links * s->cases <= UNROLLED_WORK };
-	const Net *net = s->net;
 
 	e->text.arena = a;
 	lanes_links(&k);
 	k.w = registers(&k, pitch(s));
-	k.g = registers(&k, net->links);
-	for (uint32_t v = 0; v < s->states; v++)
-		k.state[v] = registers(&k, net->links);
-	k.act = NEW(&s->cx->scratch, net->units + 1, Reg);
-	k.net = NEW(&s->cx->scratch, net->units + 1, Reg);
-	k.delta = NEW(&s->cx->scratch, net->units + 1, Reg);
-	k.y = NEW(&s->cx->scratch, net->outputs + 1, Reg);
+	k.act = NEW(&s->cx->scratch, s->net->units + 1, Reg);
+	k.net = NEW(&s->cx->scratch, s->net->units + 1, Reg);
+	k.delta = NEW(&s->cx->scratch, s->net->units + 1, Reg);
+	k.y = NEW(&s->cx->scratch, s->net->outputs + 1, Reg);
 	k.act[0] = imm_f(1);
 	k.error = reg(e, REG_G);
 	k.right = reg(e, REG_R);
 	k.within = reg(e, REG_R);
 	k.epoch = reg(e, REG_R);
 	k.seed = reg(e, REG_R);
+	return k;
+}
+
+void lanes_text(const LaneSource *s, Arena *a, Buf *out)
+{
+	Lanes k = lanes_begin(s, a);
+	Emit *e = k.e;
+
+	k.g = registers(&k, pitch(s));
+	for (uint32_t v = 0; v < s->states; v++)
+		k.state[v] = registers(&k, pitch(s));
 	Reg tid = special_register(e, "%tid.x"), block = special_register(e, "%ctaid.x");
 	Reg blocks = special_register(e, "%nctaid.x"), mode = param_r(e, offsetof(LaneJob, mode));
+	Reg warp = op2(e, REG_R, "shr.u32", tid, imm(5)), lane = op2(e, REG_R, "and.b32", tid, imm(31));
 	uint32_t train = unless_begin(e, op2(e, REG_P, "setp.ne.u32", mode, imm(LANES_MAKE)));
 	weights_make(e, s, mad(e, block, s->threads, tid), param_r(e, offsetof(LaneJob, count)),
 	             mul(e, blocks, s->threads));
 	ins(e, "ret");
 	if_end(e, train);
-	train_lanes(&k);
+	k.threads = mul(e, blocks, s->threads);
+	train_lanes(&k, mad(e, op3(e, REG_R, "mad.lo.u32", warp, blocks, block), 32, lane));
 	ins(e, "ret");
 	kernel_wrap(e, out, sizeof(LaneJob), s->threads, false);
 }

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+/* Restarts of a tiny network when few seeds are left: a team of threads, part of a warp, for each. In and out: as of
+ * lanes.c, whose bits these are.
+ *
+ * A thread computes a case; then it adds the gradient of some links over all cases, in their order, and updates these.
+ * Activations, deltas and new weights pass through shared memory. A team without a seed goes on, for the barriers of
+ * its warp, until none of them has one. */
+#include <assert.h>
+#include <string.h>
+
+#include "lanes.h"
+
+enum { LEAST_TEAM = 8, MOST_TEAM = 32 };
+
+uint32_t team_threads(const LaneSource *s)
+{
+	uint32_t threads = LEAST_TEAM;
+
+	while (threads < s->cases && threads < MOST_TEAM)
+		threads *= 2;
+	return s->cases <= threads ? threads : 0;
+}
+
+/* ---- memory of a team ---- */
+
+typedef struct TeamPlan {
+	uint32_t threads, row;       /* row: bytes of a value of all cases; adjacent rows begin in different banks */
+	uint32_t *delta, *act;       /* [units] rows: bytes in the memory of the team; of inputs, in that of the block */
+	uint32_t ones, errors, w;    /* the same: rows; weights */
+	uint32_t bytes, block_bytes; /* of a team; of a block, before its teams */
+	uint32_t slots, own_slots;   /* links of a thread; own_slots: the first of them, whose sources are no inputs */
+	TeamLink *link;              /* [slots][threads] */
+} TeamPlan;
+
+static bool is_input(const LaneSource *s, Unit u)
+{
+	for (uint32_t i = 0; i < s->net->inputs; i++)
+		if (s->input[i] == u)
+			return true;
+	return false;
+}
+
+/* Links whose sources are inputs, or those whose are not, in whole slots. */
+static void slots_add(TeamPlan *p, const LaneSource *s, bool inputs)
+{
+	uint32_t n = p->slots * p->threads;
+
+	for (uint32_t i = 0; i < s->computed; i++) {
+		Unit u = s->unit[i].unit;
+		for (uint64_t l = s->net->row[u]; l < s->net->row[u + 1]; l++) {
+			Unit from = net_source(s->net, u, l);
+			const Block *b = net_block(s->net, u, l);
+			if (is_input(s, from) != inputs)
+				continue;
+			p->link[n++] = (TeamLink){ .delta = p->delta[u],
+				                       .source = from ? p->act[from] : p->ones,
+				                       .to = p->w + (uint32_t)l * 4,
+				                       .at = (uint32_t)l * 4,
+				                       .rate = (float)(s->param[P_RATE] * (double)b->rate),
+				                       .updated = !b->frozen };
+		}
+	}
+	for (; n % p->threads; n++)
+		p->link[n] = (TeamLink){ .delta = p->ones, .source = inputs ? 0 : p->ones, .to = p->w };
+	p->slots = n / p->threads;
+}
+
+static uint32_t take(uint32_t *bytes, uint32_t more)
+{
+	uint32_t at = *bytes;
+
+	*bytes += more;
+	return at;
+}
+
+static TeamPlan *team_plan(const LaneSource *s)
+{
+	Arena *a = &s->cx->scratch;
+	TeamPlan *p = NEW(a, 1, TeamPlan);
+
+	p->threads = team_threads(s);
+	p->row = (p->threads + 4) * 4;
+	p->delta = NEW(a, s->net->units + 1, uint32_t);
+	p->act = NEW(a, s->net->units + 1, uint32_t);
+	for (uint32_t i = 0; i < s->net->inputs; i++)
+		p->act[s->input[i]] = take(&p->block_bytes, p->row);
+	p->ones = take(&p->bytes, p->row);
+	p->errors = take(&p->bytes, p->row);
+	for (uint32_t i = 0; i < s->computed; i++) {
+		p->delta[s->unit[i].unit] = take(&p->bytes, p->row);
+		p->act[s->unit[i].unit] = take(&p->bytes, p->row);
+	}
+	p->w = take(&p->bytes, pitch(s) * 4);
+	p->link = NEW(a, s->net->links + (uint64_t)2 * p->threads, TeamLink);
+	slots_add(p, s, false);
+	p->own_slots = p->slots;
+	slots_add(p, s, true);
+	return p;
+}
+
+const TeamLink *team_links(const LaneSource *s, uint32_t *count)
+{
+	const TeamPlan *p = team_plan(s);
+
+	*count = p->slots * p->threads;
+	return p->link;
+}
+
+/* ---- registers ---- */
+
+/* A link of a thread. */
+typedef struct Slot {
+	Reg delta, source, to, at, rate; /* as of TeamLink, with the addresses of the team */
+	bool some;                       /* not all threads update one: */
+	Reg updated;                     /* flag */
+	Reg w, state[MAX_STATE], g;
+} Slot;
+
+typedef struct Teams {
+	Lanes k;
+	const TeamPlan *p;
+	Slot *slot;
+	Reg block, team;          /* addresses in shared memory */
+	Reg lane, member, leader; /* lane of the warp; number in the team; the lane of its first */
+	Reg mine;                 /* address of the thread's column of the first row */
+	Reg idle;                 /* P: the team has no seed */
+	Reg top;                  /* of the case */
+	Reg has;                  /* P: there is a case */
+} Teams;
+
+static bool all_update(const TeamPlan *p, uint32_t slot)
+{
+	bool all = true;
+
+	for (uint32_t i = 0; i < p->threads; i++)
+		all &= p->link[slot * p->threads + i].updated != 0;
+	return all;
+}
+
+static Reg zeros(Emit *e, uint32_t type)
+{
+	Reg r = reg(e, type);
+
+	ins(e, type == REG_F ? "mov.f32 $, 0f00000000" : "mov.u32 $, 0", r);
+	return r;
+}
+
+static void slots_load(Teams *t)
+{
+	Emit *e = t->k.e;
+	const TeamPlan *p = t->p;
+	Reg at = place(e, param_d(e, offsetof(LaneJob, link)), t->member, sizeof(TeamLink));
+
+	t->slot = NEW(&t->k.s->cx->scratch, p->slots + 1, Slot);
+	for (uint32_t i = 0; i < p->slots; i++) {
+		Slot *s = &t->slot[i];
+		uint32_t from = i * p->threads * (uint32_t)sizeof(TeamLink);
+		Reg base = i < p->own_slots ? t->team : t->block;
+		s->delta = add(e, t->team, load(e, REG_R, "ld.global.nc.u32", at, from + (uint32_t)offsetof(TeamLink, delta)));
+		s->source = add(e, base, load(e, REG_R, "ld.global.nc.u32", at, from + (uint32_t)offsetof(TeamLink, source)));
+		s->to = add(e, t->team, load(e, REG_R, "ld.global.nc.u32", at, from + (uint32_t)offsetof(TeamLink, to)));
+		s->at = load(e, REG_R, "ld.global.nc.u32", at, from + (uint32_t)offsetof(TeamLink, at));
+		s->rate = load(e, REG_F, "ld.global.nc.f32", at, from + (uint32_t)offsetof(TeamLink, rate));
+		s->some = !all_update(p, i);
+		if (s->some)
+			s->updated = load(e, REG_R, "ld.global.nc.u32", at, from + (uint32_t)offsetof(TeamLink, updated));
+		s->w = zeros(e, REG_F);
+		s->g = reg(e, REG_F);
+		for (uint32_t v = 0; v < t->k.s->states; v++)
+			s->state[v] = zeros(e, REG_F);
+	}
+}
+
+/* Data of the thread's case; rows that are the same in every epoch. */
+static void case_load_once(Teams *t)
+{
+	Emit *e = t->k.e;
+	const LaneSource *s = t->k.s;
+	Reg c = op2(e, REG_R, "min.u32", t->member, imm((uint32_t)s->cases - 1));
+	Reg x = place(e, param_d(e, offsetof(LaneJob, x)), c, s->net->inputs * 4);
+	Reg y = place(e, param_d(e, offsetof(LaneJob, y)), c, s->net->outputs * 4);
+	Reg column = add(e, t->block, mul(e, t->member, 4));
+
+	for (uint32_t i = 0; i < s->net->inputs; i++) {
+		Reg value = load(e, REG_F, "ld.global.nc.f32", x, 4 * i);
+		t->k.act[s->input[i]] = value;
+		uint32_t other = if_begin(e, same(e, t->team, add(e, t->block, imm(t->p->block_bytes))));
+		ins(e, "st.shared.f32 [$+#], $", column, t->p->act[s->input[i]], value);
+		if_end(e, other);
+	}
+	for (uint32_t n = 0; n < s->net->outputs; n++)
+		t->k.y[n] = load(e, REG_F, "ld.global.nc.f32", y, 4 * n);
+	t->top = load(e, REG_R, "ld.global.nc.u32", place(e, param_d(e, offsetof(LaneJob, top)), c, 4), 0);
+	ins(e, "st.shared.f32 [$+#], 0f3f800000", t->mine, t->p->ones);
+	t->has = less(e, t->member, imm((uint32_t)s->cases));
+	barrier_block(e);
+}
+
+/* ---- an epoch ---- */
+
+static void case_pass(Teams *t)
+{
+	Lanes *k = &t->k;
+	Emit *e = k->e;
+	const LaneSource *s = k->s;
+
+	if (k->constant) {
+		k->nonzero = NEW(&s->cx->scratch, s->net->units + 1, Reg);
+		for (uint32_t i = 0; i < s->net->inputs; i++)
+			k->nonzero[s->input[i]] = op2(e, REG_P, "setp.neu.f32", k->act[s->input[i]], imm_f(0));
+	}
+	lane_forward(k, false);
+	lane_forward(k, true);
+	Reg error = errors_lane(k);
+	for (uint32_t i = s->computed; i-- > 0;)
+		if (s->unit[i].output < 0)
+			unit_backward(k, &s->unit[i]);
+	ins(e, "st.shared.f32 [$+#], $", t->mine, t->p->errors, error);
+	for (uint32_t i = 0; i < s->computed; i++) {
+		Unit u = s->unit[i].unit;
+		ins(e, "st.shared.f32 [$+#], $", t->mine, t->p->delta[u], k->delta[u]);
+		if (k->out[u] < k->out[u + 1])
+			ins(e, "st.shared.f32 [$+#], $", t->mine, t->p->act[u], k->act[u]);
+	}
+	ins(e, "bar.warp.sync 0xffffffff");
+}
+
+static Reg lanes_where(Teams *t, Reg p)
+{
+	Emit *e = t->k.e;
+	Reg mask = reg(e, REG_R), own = op2(e, REG_P, "and.pred", p, t->has);
+
+	ins(e, "vote.sync.ballot.b32 $, $, 0xffffffff", mask, own);
+	mask = op2(e, REG_R, "shr.u32", mask, t->leader);
+	if (t->p->threads < 32)
+		mask = op2(e, REG_R, "and.b32", mask, imm((1u << t->p->threads) - 1));
+	return op1(e, REG_R, "popc.b32", mask);
+}
+
+/* Values of all cases, of a row of shared memory. */
+static void row_load(Teams *t, Reg at, uint32_t offset, Reg *value)
+{
+	for (uint32_t c = 0; c < t->k.s->cases; c += 4)
+		load_quad(t->k.e, "shared", value + c, at, offset + 4 * c);
+}
+
+static void tallies(Teams *t)
+{
+	Lanes *k = &t->k;
+	Emit *e = k->e;
+	Reg error[MOST_TEAM];
+	LaneVerdict v = verdict_lane(k, t->top);
+
+	ins(e, "mov.u32 $, $", k->within, lanes_where(t, v.within));
+	ins(e, "mov.u32 $, $", k->right, lanes_where(t, v.right));
+	row_load(t, t->team, t->p->errors, error);
+	ins(e, "mov.f64 $, 0d0000000000000000", k->error);
+	for (uint32_t c = 0; c < k->s->cases; c++)
+		ins(e, "add.rn.f64 $, $, $", k->error, k->error, op1(e, REG_G, "cvt.f64.f32", error[c]));
+}
+
+static void slot_gradient(Teams *t, uint32_t i)
+{
+	Emit *e = t->k.e;
+	Slot *s = &t->slot[i];
+	Reg delta[MOST_TEAM], x[MOST_TEAM];
+	bool leaves_out = t->k.constant && i >= t->p->own_slots;
+
+	row_load(t, s->delta, 0, delta);
+	row_load(t, s->source, 0, x);
+	ins(e, "mov.f32 $, 0f00000000", s->g);
+	for (uint32_t c = 0; c < t->k.s->cases; c++)
+		if (leaves_out)
+			ins(e, "@$ fma.rn.ftz.f32 $, $, $, $", op2(e, REG_P, "setp.neu.f32", x[c], imm_f(0)), s->g, delta[c], x[c],
+			    s->g);
+		else
+			ins(e, "fma.rn.ftz.f32 $, $, $, $", s->g, delta[c], x[c], s->g);
+}
+
+static void slot_update(Teams *t, uint32_t i, const RuleNumbers *n)
+{
+	Emit *e = t->k.e;
+	Slot *s = &t->slot[i];
+	Reg variable[2 + MAX_STATE] = { s->g, s->w };
+	uint32_t none = 0;
+
+	if (s->some)
+		none = unless_begin(e, same(e, s->updated, imm(0)));
+	for (uint32_t v = 0; v < t->k.s->states; v++)
+		variable[2 + v] = s->state[v];
+	formula_values(e, t->k.s->formula, n, s->rate, variable);
+	ins(e, "mov.f32 $, $", s->w, variable[1]);
+	for (uint32_t v = 0; v < t->k.s->states; v++)
+		ins(e, "mov.f32 $, $", s->state[v], variable[2 + v]);
+	ins(e, "st.shared.f32 [$], $", s->to, s->w);
+	if (s->some)
+		if_end(e, none);
+}
+
+static void weights_load(Teams *t)
+{
+	ins(t->k.e, "bar.warp.sync 0xffffffff");
+	for (uint32_t l = 0; l < pitch(t->k.s); l += 4)
+		load_quad_to(t->k.e, "shared", t->k.w + l, t->team, t->p->w + 4 * l);
+}
+
+static void team_epoch(Teams *t)
+{
+	case_pass(t);
+	for (uint32_t i = 0; i < t->p->slots; i++)
+		slot_gradient(t, i);
+	tallies(t);
+	RuleNumbers n = lane_numbers(&t->k);
+	for (uint32_t i = 0; i < t->p->slots; i++)
+		slot_update(t, i, &n);
+	weights_load(t);
+	ins(t->k.e, "add.u32 $, $, 1", t->k.epoch, t->k.epoch);
+}
+
+/* ---- seeds ---- */
+
+/* Those that ask for one get the seed of number i of the list, or a new one, or none. */
+static void team_take(Teams *t, Reg i, Reg asks)
+{
+	Lanes *k = &t->k;
+	Emit *e = k->e;
+	const LaneSource *s = k->s;
+	Reg number = op1(e, REG_R, "mov.u32", imm(0));
+	uint32_t others = if_begin(e, op2(e, REG_P, "and.pred", asks, same(e, t->lane, t->leader)));
+
+	if (i.type == REG_INT)
+		i = list_next(k);
+	ins(e, "mov.u32 $, $", number, seed_number(k, i));
+	if_end(e, others);
+	ins(e, "shfl.sync.idx.b32 $, $, $, 31, 0xffffffff", number, number, t->leader);
+	uint32_t goes_on = if_begin(e, asks);
+	ins(e, "setp.ge.u32 $, $, $", t->idle, number, param_r(e, offsetof(LaneJob, count)));
+	ins(e, "selp.u32 $, 0, $, $", k->seed, number, t->idle);
+	Reg w = row_of(k, offsetof(LaneJob, w), k->seed, 1);
+	Reg state = row_of(k, offsetof(LaneJob, state), k->seed, s->states);
+	ins(e, "ld.global.u32 $, [$]", k->epoch, place(e, param_d(e, offsetof(LaneJob, epoch)), k->seed, 4));
+	for (uint32_t n = 0; n < t->p->slots; n++) {
+		Slot *slot = &t->slot[n];
+		ins(e, "ld.global.f32 $, [$]", slot->w, place(e, w, slot->at, 1));
+		for (uint32_t v = 0; v < s->states; v++)
+			ins(e, "ld.global.f32 $, [$+#]", slot->state[v], place(e, state, slot->at, 1), v * pitch(s) * 4);
+	}
+	Loop l = loop_begin(e, t->member, imm(pitch(s) / 4), t->p->threads);
+	Reg q[4], offset = mul(e, l.i, 16);
+	load_quad(e, "global", q, place(e, w, offset, 1), 0);
+	store_quad(e, "shared", add(e, t->team, offset), t->p->w, q);
+	loop_end(e, &l);
+	if_end(e, goes_on);
+	weights_load(t);
+}
+
+static void teams_train(Teams *t, Reg number)
+{
+	Lanes *k = &t->k;
+	Emit *e = k->e;
+	uint32_t top = label(e), done = label(e);
+	Reg any = reg(e, REG_P), always = op2(e, REG_P, "setp.eq.u32", imm(0), imm(0));
+
+	k->listed = load(e, REG_R, "ld.global.nc.u32", param_d(e, offsetof(LaneJob, listed)), 0);
+	team_take(t, number, always);
+	label_here(e, top);
+	ins(e, "vote.sync.all.pred $, $, 0xffffffff", any, t->idle);
+	ins(e, "@$ bra L#", any, done);
+	team_epoch(t);
+	Reg ends = op2(e, REG_P, "and.pred", lane_ends(k), op1(e, REG_P, "not.pred", t->idle));
+	ins(e, "vote.sync.any.pred $, $, 0xffffffff", any, ends);
+	ins(e, "@!$ bra L#", any, top);
+	uint32_t open = if_begin(e, op2(e, REG_P, "and.pred", ends, same(e, t->lane, t->leader)));
+	seed_store(k);
+	if_end(e, open);
+	ins(e, "bar.warp.sync 0xffffffff");
+	team_take(t, imm(0), ends);
+	ins(e, "bra L#", top);
+	label_here(e, done);
+}
+
+void teams_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared)
+{
+	Teams t = { .k = lanes_begin(s, a), .p = team_plan(s) };
+	Emit *e = t.k.e;
+	uint32_t threads = t.p->threads, teams = s->threads / threads, of_warp = 32 / threads;
+	Reg tid = special_register(e, "%tid.x"), block = special_register(e, "%ctaid.x");
+	Reg blocks = special_register(e, "%nctaid.x"), warp = op2(e, REG_R, "shr.u32", tid, imm(5));
+
+	assert(s->threads % 32 == 0);
+	t.block = special_register(e, "memory");
+	t.lane = op2(e, REG_R, "and.b32", tid, imm(31));
+	t.member = op2(e, REG_R, "and.b32", tid, imm(threads - 1));
+	t.leader = op2(e, REG_R, "sub.u32", t.lane, t.member);
+	Reg own = divide(e, tid, threads);
+	t.team = add(e, mad(e, own, t.p->bytes, t.block), imm(t.p->block_bytes));
+	t.mine = mad(e, t.member, 4, t.team);
+	t.idle = reg(e, REG_P);
+	t.k.threads = mul(e, blocks, teams);
+	case_load_once(&t);
+	slots_load(&t);
+	Reg number = mad(e, op3(e, REG_R, "mad.lo.u32", warp, blocks, block), of_warp, divide(e, t.lane, threads));
+	teams_train(&t, number);
+	ins(e, "ret");
+	*shared = t.p->block_bytes + teams * t.p->bytes;
+	kernel_wrap(e, out, sizeof(LaneJob), s->threads, false);
+}
