@@ -264,8 +264,22 @@ void targets_stage(Kernel *k)
 	}
 }
 
+/* Numbers of all cases of the leaf. */
+static void numbers_stage(Kernel *k)
+{
+	Emit *e = k->e;
+	Loop l = loop_begin(e, k->tid, k->rows, k->s->threads);
+	Reg number = reg(e, REG_R);
+
+	case_load(k, number, l.i, less(e, l.i, k->rows));
+	ins(e, "st.shared.u32 [$+#], $", mad(e, l.i, 4, k->memory), k->at_cases, number);
+	loop_end(e, &l);
+}
+
 void cases_stage(Kernel *k, Reg index)
 {
+	if (any_straight(k))
+		numbers_stage(k);
 	if (k->s->job->data.from && k->s->images) {
 		image_stage(k, index);
 	} else if (k->s->job->data.from) {

@@ -175,10 +175,13 @@ typedef struct Exchange {
 typedef struct GradientCut {
 	uint32_t down, across, rows, quads; /* rows, quads: of a range at most */
 	uint32_t high;                      /* rows that a thread has */
+	uint32_t panel, panels, each;       /* quads of a panel, which threads of a warp share; each: threads of one */
 	uint32_t first, threads, rounds;    /* first: thread that its tasks begin with */
 	uint32_t at_a, at_b;                /* operands in shared memory: rows of a part, one after the other, */
 	uint32_t from_a, from_b;            /* from these regions of the exchange */
-	bool inlined; /* each chunk of rows is added while it is there: nothing is exchanged or staged */
+	bool inlined;  /* each chunk of rows is added while it is there: nothing is exchanged or staged */
+	bool straight; /* rows are staged from the inputs of cases, from column x on */
+	uint32_t x;
 } GradientCut;
 enum { MOST_GRADIENTS = 32, MOST_EXCHANGES = 2 * MOST_GRADIENTS };
 
@@ -222,7 +225,10 @@ typedef struct Kernel {
 	uint32_t workers;  /* threads that compute gradients and updates; the others form errors, verdicts, tallies */
 	uint32_t inliners; /* threads that add inlined gradients while others give verdicts */
 	struct Part *part; /* [gradients] of inlined ones */
-	uint32_t piece;    /* rows that are staged at a time, a multiple of ROWS_TURN */
+	uint32_t piece;    /* rows that are staged at a time, a multiple of ROWS_TURN; */
+	uint32_t next_at;  /* bytes to where the next piece is staged meanwhile; 0: there is only one */
+	bool early;        /* inputs of rows are loaded when a leaf begins, */
+	bool prefetches;   /* or, if it is the same in every update, after the gradient */
 	/* bytes in shared memory */
 	uint32_t at_outputs, at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity,
 		at_targets, at_codes, at_elements, at_own, at_rows, at_staged, at_mask, bytes;
@@ -335,6 +341,7 @@ void weights_stage(Kernel *k);                            /* copies under way: c
 void steps_emit(Kernel *k, uint32_t first, uint32_t end); /* of a row; with barriers */
 
 void row_step(Kernel *k, const DeviceStep *s);
+void inputs_stage(Kernel *k); /* of the block's rows, under way */
 
 /* ---- score.c: errors and verdicts ------------------------------------------------------------------ */
 
@@ -375,9 +382,10 @@ Reg softmax_far(Kernel *k, const DeviceStep *s, Reg row, Reg y); /* the error of
 
 /* ---- gradient.c --------------------------------------------------------------------------------- */
 
-void gradient_inline(Kernel *k); /* which gradients are inlined; part of the plan, */
-void gradient_ranges(Kernel *k); /* how matrices are cut; */
-void gradient_cut(Kernel *k);    /* who computes them, where operands are */
+void gradient_inline(Kernel *k);    /* which gradients are inlined; part of the plan, */
+void gradient_ranges(Kernel *k);    /* how matrices are cut; */
+bool any_straight(const Kernel *k); /* the gradient reads inputs of cases */
+void gradient_cut(Kernel *k);       /* who computes them, where operands are */
 void inlined_begin(Kernel *k);
 void inlined_rows(Kernel *k); /* of a chunk; by threads below k->inliners */
 void inlined_pads(Kernel *k);

@@ -146,7 +146,8 @@ bool plan_exchange(Kernel *k)
 		bool dense = g->kind == STEP_GRADIENT;
 		if (c->inlined && g->a_col % 4 == 0 && g->c_col % 4 == 0)
 			continue;
-		if (dense && !region_add(k, g->a, g->a_col, g->depth, (uint32_t)ceil_div(c->rows, 4), &c->from_a))
+		if (dense && !c->straight &&
+		    !region_add(k, g->a, g->a_col, g->depth, (uint32_t)ceil_div(c->rows, 4), &c->from_a))
 			return false;
 		if (!region_add(k, dense ? g->c : BUF_DELTA, g->c_col, g->cols, c->quads, &c->from_b))
 			return false;

@@ -10,7 +10,7 @@
 
 #include "emit.h"
 
-enum { AHEAD = 8, MOST_HIGH = 8 }; /* rows that loops read ahead; rows of a thread */
+enum { AHEAD = 8, MOST_HIGH = 8, MOST_PIECE = 96 }; /* rows that loops read ahead; rows of a thread, of a piece */
 
 /* ---- plan ---- */
 
@@ -45,28 +45,80 @@ static void cut_choose(const Kernel *k, const DeviceStep *s, GradientCut *best)
 	}
 }
 
-static uint32_t tasks_of(const GradientCut *c) { return (uint32_t)ceil_div(c->rows, c->high) * c->quads; }
+static uint32_t groups_of(const GradientCut *c) { return (uint32_t)ceil_div(c->rows, c->high); }
+static uint32_t tasks_of(const GradientCut *c) { return c->panels * c->each; }
 
-/* Rows of a thread; for each row of the leaf it adds a quad for each, and loads these rows and a quad, which take a
- * cycle of shared memory for every eight lanes and one for a pair of rows of a warp. */
-static uint32_t high_choose(const GradientCut *c, uint32_t most)
+/* Threads for rows by quads. Eight quads or fewer that all lanes of a warp read take two cycles of shared memory,
+ * sixteen take four; with lists, where every row is another one, 16 lanes should have one row. */
+static void cut_panels(GradientCut *c, bool list)
 {
-	uint32_t best = MOST_HIGH;
+	enum { PANEL = 8 };
+	uint32_t power = 1;
+
+	while (power < c->quads)
+		power *= 2;
+	c->panels = list ? 1 : (uint32_t)ceil_div(c->quads, PANEL);
+	c->panel = (uint32_t)ceil_div(c->quads, c->panels);
+	if (list && power <= 32 && power - c->quads <= power / 8)
+		c->panel = power;
+	c->each = groups_of(c) * c->panel;
+	if (c->panels > 1)
+		c->each = (uint32_t)round_up(c->each, 32);
+}
+
+/* Cycles for a row of the leaf, of which a thread adds a quad for each of its rows, and loads these and a quad: measured
+ * on an H200. A warp waits for what it loads, and for others that load. */
+static double row_cost(const GradientCut *c)
+{
+	uint32_t warps = (uint32_t)ceil_div(tasks_of(c), 32), loads = c->high < 4 ? 2 : 1 + c->high / 4;
+	double each = c->high < 8 ? 1.15 : 1.7;
+
+	return 11 + each * (c->high * 4 + loads) * (double)ceil_div(warps, 4) + 2.5 * (warps - 1);
+}
+
+/* Rows of a thread, by at most so many warps. busy: cycles that others take anyway; then as many as that allows, so that
+ * little is loaded. */
+static void high_choose(GradientCut *c, uint32_t most, double busy)
+{
+	GradientCut best = *c;
 	double least = 0;
 
 	for (uint32_t high = 1; high <= MOST_HIGH; high *= 2) {
 		GradientCut d = *c;
 		d.high = high;
-		uint32_t warps = (tasks_of(&d) + 31) / 32, loads = high < 4 ? 2 : 1 + high / 4, each = (warps + 3) / 4;
-		double adds = (high * 4 + loads + 0.5) * (each == 1 ? 1 / 0.7 : each / 0.95);
-		double memory = tasks_of(&d) / 8.0 * (high < 4 ? 1 : loads) + (high < 4 ? warps : 0);
-		double cost = memory > adds ? memory : adds;
-		if (warps <= most && (!least || cost < least)) {
+		cut_panels(&d, false);
+		double cost = row_cost(&d);
+		bool fits = ceil_div(tasks_of(&d), 32) <= most;
+		if ((fits && (!least || cost < least || cost < busy)) || (!least && high == MOST_HIGH)) {
 			least = cost;
-			best = high;
+			best = d;
 		}
 	}
-	return best;
+	*c = best;
+}
+
+/* Rows of threads, of the largest dense gradient first. most: warps; share: of an inlined one. */
+static void highs_choose(Kernel *k, uint32_t most, uint32_t share)
+{
+	const DeviceStep *g = k->s->step + k->s->list->gradient;
+	uint32_t steps = k->s->list->steps - k->s->list->gradient, largest = 0, size = 0;
+
+	for (uint32_t i = 0; i < steps; i++) {
+		GradientCut *c = &k->cut[i];
+		c->high = 1;
+		cut_panels(c, g[i].kind == STEP_GRADIENT_INDEX);
+		if (g[i].kind == STEP_GRADIENT && !c->inlined && tasks_of(c) > size) {
+			largest = i;
+			size = tasks_of(c);
+		}
+	}
+	if (size)
+		high_choose(&k->cut[largest], most, 0);
+	for (uint32_t i = 0; i < steps; i++)
+		if (g[i].kind == STEP_GRADIENT && k->cut[i].inlined)
+			high_choose(&k->cut[i], share, 0);
+		else if (g[i].kind == STEP_GRADIENT && i != largest)
+			high_choose(&k->cut[i], most, k->overlaid ? 0 : row_cost(&k->cut[largest]));
 }
 
 /* Side by side where threads are enough for all; else one after the other. */
@@ -80,10 +132,10 @@ static void threads_divide(Kernel *k)
 		lists += g[i].kind == STEP_GRADIENT_INDEX;
 		inlined += k->cut[i].inlined;
 	}
-	uint32_t most = lists && !k->overlaid ? warps / 2 : warps, share = warps / 2 / max_u32(inlined, 1);
+	uint32_t most = lists && !k->overlaid ? warps / 2 : warps;
+	highs_choose(k, most, warps / 2 / max_u32(inlined, 1));
 	for (uint32_t i = 0; i < steps; i++) {
 		GradientCut *c = &k->cut[i];
-		c->high = g[i].kind == STEP_GRADIENT ? high_choose(c, c->inlined ? share : most) : 1;
 		if (c->inlined) { /* side by side; others give verdicts */
 			c->first = k->inliners;
 			c->threads = (uint32_t)round_up(tasks_of(c), 32);
@@ -127,13 +179,18 @@ static void plan_staging(Kernel *k)
 	}
 	if (!quads)
 		return;
-	uint32_t fits = (s->shared - min_u32(s->shared, k->at_staged + AHEAD * 16 * widest)) / (quads * 16);
-	fits = fits > 1 ? (fits - 1) / ROWS_TURN * ROWS_TURN : 0;
-	if (fits < all && (s->job->data.from || fits < 2 * ROWS_TURN)) {
+	uint32_t ahead = AHEAD * 16 * widest, room = s->shared - min_u32(s->shared, k->at_staged + ahead);
+	k->next_at = 0;
+	k->piece = all;
+	if (room / (quads * 16) < all + 1) { /* two pieces, of which one is staged while the other is added */
+		uint32_t fits = (room - min_u32(room, ahead)) / 2 / (quads * 16);
+		k->piece = min_u32((fits - min_u32(fits, 1)) / ROWS_TURN * ROWS_TURN, MOST_PIECE);
+		k->next_at = quads * (k->piece + 1) * 16 + ahead;
+	}
+	if (!k->piece || (k->next_at && s->job->data.from)) {
 		k->bytes = UINT32_MAX; /* no room */
 		return;
 	}
-	k->piece = min_u32(fits, all);
 	uint32_t at = k->at_staged, quad = (k->piece + 1) * 16; /* a row of -0 follows */
 	for (uint32_t i = 0; i < steps; i++) {
 		if (k->cut[i].inlined)
@@ -143,7 +200,7 @@ static void plan_staging(Kernel *k)
 		k->cut[i].at_a = at;
 		k->cut[i].at_b = at += a_quads(&g[i], &k->cut[i]) * quad;
 		at += k->cut[i].quads * quad;
-		k->bytes = max_u32(k->bytes, at + AHEAD * 16 * widest);
+		k->bytes = max_u32(k->bytes, at + k->next_at + ahead);
 	}
 }
 
@@ -156,8 +213,9 @@ void gradient_inline(Kernel *k)
 
 	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++) {
 		const DeviceStep *g = &s->step[s->list->gradient + i];
-		uint32_t tasks = (uint32_t)(ceil_div(g->depth, MOST_HIGH) * ceil_div(g->cols, 4));
-		uint32_t own = (uint32_t)ceil_div(tasks, 32);
+		GradientCut d = { .rows = g->depth, .quads = matrix_quads(g), .high = MOST_HIGH };
+		cut_panels(&d, false);
+		uint32_t tasks = tasks_of(&d), own = (uint32_t)ceil_div(tasks, 32);
 		bool pads = ceil_div(max_u32(g->depth, g->cols), 4) <= s->threads / ROWS_TURN; /* one quad for each thread */
 		k->cut[i].inlined = k->overlaid && g->kind == STEP_GRADIENT && threads + tasks <= k->workers / 4 &&
 		                    warps + own <= k->workers / 64 && pads;
@@ -166,15 +224,41 @@ void gradient_inline(Kernel *k)
 	}
 }
 
+/* Does the data have these columns of rows as they are? The last input is followed by a 1. */
+static bool find_inputs(const Kernel *k, const DeviceStep *g, GradientCut *c)
+{
+	const Job *j = k->s->job;
+
+	for (uint32_t i = 0; i < j->input_columns && g->kind == STEP_GRADIENT && g->a == BUF_ACT && j->data.x; i++) {
+		const InputColumns *in = &k->s->input[i];
+		uint32_t count = in->count + (in->input + in->count == j->data.inputs), past = g->a_col - in->col;
+		if (g->a_col < in->col || past + g->depth > count || (in->input + past) % 4)
+			continue;
+		c->x = in->input + past;
+		return true;
+	}
+	return false;
+}
+
 void gradient_ranges(Kernel *k)
 {
 	const EmitSource *s = k->s;
 
 	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++) {
+		const DeviceStep *g = &s->step[s->list->gradient + i];
 		bool inlined = k->cut[i].inlined;
-		cut_choose(k, &s->step[s->list->gradient + i], &k->cut[i]);
+		cut_choose(k, g, &k->cut[i]);
 		k->cut[i].inlined = inlined;
+		k->cut[i].straight = !inlined && !k->local && !s->test && find_inputs(k, g, &k->cut[i]);
 	}
+}
+
+bool any_straight(const Kernel *k)
+{
+	for (uint32_t i = 0; i < k->s->list->steps - k->s->list->gradient && !k->s->tiled; i++)
+		if (k->cut[i].straight)
+			return true;
+	return false;
 }
 
 void gradient_cut(Kernel *k)
@@ -189,31 +273,67 @@ void gradient_cut(Kernel *k)
 		k->bytes += ROWS_TURN * k->row;
 	if (!k->local)
 		plan_staging(k);
-	if (s->job->data.from)
-		k->bytes = max_u32(k->bytes, k->at_mask + s->job->data.inputs * ((uint32_t)ceil_div(s->leaf_rows, 32) | 1) * 4);
+	if (s->job->data.from) {
+		uint32_t masks = s->job->data.inputs * ((uint32_t)ceil_div(s->leaf_rows, 32) | 1) * 4;
+		k->bytes = max_u32(k->bytes, k->at_mask + (uint32_t)round_up(masks, 16));
+	}
 }
 
 /* ---- staging ---- */
 
 static void workers_barrier(Kernel *k) { ins(k->e, "bar.sync 1, #", k->workers); }
 
-/* Rows row0 .. row0 + rows - 1 of a part, which are one piece of memory; up to a full turn of rows, 0. */
-static void part_stage(Kernel *k, uint32_t region, Reg part, uint32_t to, Reg row0, Reg rows)
+/* Rows of zeros up to a full turn of rows. */
+static void rows_pad(Kernel *k, uint32_t bytes, Reg to, Reg rows)
+{
+	Emit *e = k->e;
+	Reg full = op2(e, REG_R, "and.b32", add(e, rows, imm(ROWS_TURN - 1)), imm(~(uint32_t)(ROWS_TURN - 1)));
+	Loop pad = loop_begin(e, add(e, mul(e, rows, bytes), mul(e, k->tid, 16)), mul(e, full, bytes), k->workers * 16);
+
+	ins(e, "st.shared.v4.f32 [$], {0f00000000, 0f00000000, 0f00000000, 0f00000000}", add(e, to, pad.i));
+	loop_end(e, &pad);
+}
+
+/* Rows row0 .. row0 + rows - 1 of a part, which are one piece of memory. */
+static void part_stage(Kernel *k, uint32_t region, Reg part, Reg to, Reg row0, Reg rows)
 {
 	Emit *e = k->e;
 	uint32_t bytes = k->exchanged[region].part * 16, turn = k->workers * 16, most = k->piece * bytes;
-	Reg from = place(e, exchange_address(k, region, part, row0), k->tid, 16), at = mad(e, k->tid, 16, k->memory);
-	Reg all = mul(e, rows, bytes),
-		full = op2(e, REG_R, "and.b32", add(e, rows, imm(ROWS_TURN - 1)), imm(~(uint32_t)(ROWS_TURN - 1)));
+	Reg from = place(e, exchange_address(k, region, part, row0), k->tid, 16), at = mad(e, k->tid, 16, to);
 	Reg mine = reg(e, REG_R); /* bytes from this thread's first quad to the end; not positive: none */
 
-	ins(e, "sub.s32 $, $, $", mine, all, mul(e, k->tid, 16));
+	ins(e, "sub.s32 $, $, $", mine, mul(e, rows, bytes), mul(e, k->tid, 16));
 	for (uint32_t done = 0; done < most; done += turn)
-		ins(e, "@$ cp.async.cg.shared.global [$+#], [$+#], 16", op2(e, REG_P, "setp.gt.s32", mine, imm(done)), at,
-		    to + done, from, done);
-	Loop pad = loop_begin(e, add(e, all, mul(e, k->tid, 16)), mul(e, full, bytes), turn);
-	ins(e, "st.shared.v4.f32 [$+#], {0f00000000, 0f00000000, 0f00000000, 0f00000000}", add(e, k->memory, pad.i), to);
-	loop_end(e, &pad);
+		ins(e, "@$ cp.async.cg.shared.global [$+#], [$+#], 16", op2(e, REG_P, "setp.gt.s32", mine, imm(done)), at, done,
+		    from, done);
+	rows_pad(k, bytes, to, rows);
+}
+
+/* The same of inputs of cases; row: the first of the part in the matrix. */
+static void inputs_part_stage(Kernel *k, const GradientCut *c, Reg row, Reg to, Reg row0, Reg rows)
+{
+	Emit *e = k->e;
+	enum { UNROLLED = 8 };
+	const DeviceData *d = &k->s->job->data;
+	uint32_t quads = (uint32_t)ceil_div(c->rows, 4), all = k->piece * quads;
+	Reg first = add(e, op2(e, REG_R, "shr.u32", add(e, row, imm(0)), imm(2)), imm(c->x / 4)), x = POINTER(k, data.x);
+
+	for (uint32_t begin = 0; begin < all; begin += k->workers * UNROLLED) {
+		Reg number[UNROLLED], quad[UNROLLED], is[UNROLLED], at[UNROLLED];
+		uint32_t n = (uint32_t)min_u64(ceil_div(all - begin, k->workers), UNROLLED);
+		for (uint32_t i = 0; i < n; i++) {
+			Reg task = add(e, k->tid, imm(begin + i * k->workers)), own = divide(e, task, quads);
+			quad[i] = add(e, first, modulo(e, task, quads, own));
+			is[i] = op2(e, REG_P, "and.pred", less(e, own, rows), less(e, quad[i], imm(d->x_row / 4)));
+			at[i] = mad(e, task, 16, to);
+			number[i] = op1(e, REG_R, "mov.u32", imm(0));
+			ins(e, "@$ ld.shared.u32 $, [$+#]", is[i], number[i], mad(e, add(e, row0, own), 4, k->memory), k->at_cases);
+		}
+		for (uint32_t i = 0; i < n; i++)
+			ins(e, "@$ cp.async.cg.shared.global [$], [$], 16", is[i], at[i],
+			    place(e, place(e, x, number[i], d->x_row * 4), quad[i], 16));
+	}
+	rows_pad(k, quads * 16, to, rows);
 }
 
 /* The row of -0 that lists are filled up with. */
@@ -242,8 +362,8 @@ static Range range_of(Kernel *k, const GradientCut *c)
 	return (Range){ down, across, mul(e, down, c->rows), mul(e, across, c->quads), less(e, down, imm(c->down)) };
 }
 
-/* Operands of gradients begin .. end_step - 1. */
-static void piece_stage(Kernel *k, uint32_t begin, uint32_t end_step, Reg row0, Reg rows)
+/* Operands of gradients begin .. end_step - 1, `offset` bytes behind those of the first piece; under way. */
+static void piece_stage(Kernel *k, uint32_t begin, uint32_t end_step, Reg row0, Reg rows, Reg offset)
 {
 	const EmitSource *s = k->s;
 	Emit *e = k->e;
@@ -253,14 +373,17 @@ static void piece_stage(Kernel *k, uint32_t begin, uint32_t end_step, Reg row0, 
 		const GradientCut *c = &k->cut[i - s->list->gradient];
 		Range r = range_of(k, c);
 		uint32_t end = if_begin(e, r.is_mine);
-		if (g->kind == STEP_GRADIENT)
-			part_stage(k, c->from_a, r.down, c->at_a, row0, rows);
-		part_stage(k, c->from_b, r.across, c->at_b, row0, rows);
+		Reg a = add(e, add(e, k->memory, imm(c->at_a)), offset), b = add(e, add(e, k->memory, imm(c->at_b)), offset);
+		if (c->straight)
+			inputs_part_stage(k, c, r.row, a, row0, rows);
+		else if (g->kind == STEP_GRADIENT)
+			part_stage(k, c->from_a, r.down, a, row0, rows);
+		part_stage(k, c->from_b, r.across, b, row0, rows);
 		if (g->kind == STEP_GRADIENT_INDEX)
 			pads_stage(k, c);
 		if_end(e, end);
 	}
-	ins(e, "cp.async.wait_all");
+	ins(e, "cp.async.commit_group");
 }
 
 /* Of a team of one block: rows past the last, and the row of -0. */
@@ -320,11 +443,18 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 	Range r = range_of(k, c);
 	Reg thread = op2(e, REG_R, "sub.u32", k->tid, imm(c->first)); /* a large number if it is before the first */
 	Reg number = add(e, thread, imm(round * c->threads));
-	Reg group = divide(e, number, c->quads), quad = modulo(e, number, c->quads, group), row = mul(e, group, c->high);
+	Reg panel = c->panels > 1 ? divide(e, number, c->each) : imm(0);
+	Reg own = c->panels > 1 ? modulo(e, number, c->each, panel) : number;
+	Reg group = divide(e, own, c->panel), row = mul(e, group, c->high);
+	Reg quad = mad(e, panel, c->panel, modulo(e, own, c->panel, group));
 	uint32_t b = s->kind == STEP_GRADIENT ? s->c : BUF_DELTA;
 
 	p->is_mine = op2(e, REG_P, "and.pred", r.is_mine, less(e, thread, imm(c->threads)));
 	and_also(e, p, less(e, number, imm(tasks_of(c))));
+	if (groups_of(c) * c->panel < c->each)
+		and_also(e, p, less(e, group, imm(groups_of(c))));
+	if (c->panels * c->panel > c->quads)
+		and_also(e, p, less(e, quad, imm(c->quads)));
 	p->q = add(e, r.quad, quad);
 	and_also(e, p, less(e, p->q, imm(matrix_quads(s))));
 	if (s->kind == STEP_GRADIENT_INDEX) {
@@ -342,12 +472,12 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 		p->a = s->kind == STEP_GRADIENT
 		           ? add(e, mad(e, p->i, 4, k->memory), imm(k->at_rows + column_at(k, s->a, s->a_col)))
 		           : p->b;
-		return;
+	} else {
+		p->a_row = a_quads(s, c) * 16;
+		p->b_row = c->quads * 16;
+		p->a = add(e, mad(e, row, 4, k->memory), imm(c->at_a));
+		p->b = add(e, mad(e, quad, 16, k->memory), imm(c->at_b));
 	}
-	p->a_row = a_quads(s, c) * 16;
-	p->b_row = c->quads * 16;
-	p->a = add(e, mad(e, row, 4, k->memory), imm(c->at_a));
-	p->b = add(e, mad(e, quad, 16, k->memory), imm(c->at_b));
 }
 
 /* ---- dense ---- */
@@ -376,8 +506,10 @@ static void pair_load(Kernel *k, const GradientCut *c, const Part *part, Reg a, 
 	load_quad_to(e, "shared", p->b, b, m * part->b_row);
 	for (uint32_t h = 0; h < c->high && c->high >= 4; h += 4)
 		load_quad_to(e, "shared", p->a + h, a, offset + 4 * h);
-	for (uint32_t h = 0; h < c->high && c->high < 4; h++)
-		ins(e, "ld.shared.f32 $, [$+#]", p->a[h], a, offset + 4 * h);
+	if (c->high == 2)
+		ins(e, "ld.shared.v2.f32 {$, $}, [$+#]", p->a[0], p->a[1], a, offset);
+	if (c->high == 1)
+		ins(e, "ld.shared.f32 $, [$+#]", p->a[0], a, offset);
 }
 
 static void pair_add(Emit *e, const GradientCut *c, const RowPair *r, const Part *p)
@@ -388,7 +520,7 @@ static void pair_add(Emit *e, const GradientCut *c, const RowPair *r, const Part
 }
 
 /* Rows of a piece, ROWS_TURN at a time: some are loaded while those before are added. */
-static void dense_rows(Kernel *k, const GradientCut *c, const Part *p, Reg rows)
+static void dense_rows(Kernel *k, const GradientCut *c, const Part *p, Reg rows, Reg offset)
 {
 	Emit *e = k->e;
 	enum { MOST = 8 };
@@ -396,8 +528,8 @@ static void dense_rows(Kernel *k, const GradientCut *c, const Part *p, Reg rows)
 	RowPair pair[2][MOST];
 	Reg a = reg(e, REG_R), b = reg(e, REG_R);
 
-	ins(e, "mov.u32 $, $", a, p->a);
-	ins(e, "mov.u32 $, $", b, p->b);
+	ins(e, "add.u32 $, $, $", a, p->a, offset);
+	ins(e, "add.u32 $, $, $", b, p->b, offset);
 	for (uint32_t m = 0; m < 2 * ahead; m++)
 		pair[m / ahead][m % ahead] = pair_new(e);
 	for (uint32_t m = 0; m < ahead; m++)
@@ -518,15 +650,47 @@ static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const
 	if_end(e, end);
 }
 
-static void gradient_rows(Kernel *k, const DeviceStep *s, const GradientCut *c, const Part *p, Reg rows)
+static void gradient_rows(Kernel *k, const DeviceStep *s, const GradientCut *c, const Part *p, Reg rows, Reg offset)
 {
 	uint32_t end = if_begin(k->e, p->is_mine);
 
 	if (s->kind == STEP_GRADIENT)
-		dense_rows(k, c, p, rows);
+		dense_rows(k, c, p, rows, offset);
 	else
 		list_rows(k, p);
 	if_end(k->e, end);
+}
+
+/* Rows of gradients first .. end - 1, whose operands are there. */
+static void parts_add(Kernel *k, uint32_t first, uint32_t end, uint32_t round, Part *part, Reg rows, Reg offset)
+{
+	const DeviceStep *g = k->s->step + k->s->list->gradient;
+
+	for (uint32_t i = first; i < end; i++)
+		if (round < k->cut[i].rounds)
+			gradient_rows(k, &g[i], &k->cut[i], &part[i], rows, offset);
+}
+
+/* In pieces of rows: the next one is staged while the last is added. */
+static void pieces_add(Kernel *k, uint32_t first, uint32_t end, uint32_t round, Part *part)
+{
+	Emit *e = k->e;
+	Reg offset = op1(e, REG_R, "mov.u32", imm(0)), other = op1(e, REG_R, "mov.u32", imm(k->next_at));
+
+	piece_stage(k, first, end, imm(0), op2(e, REG_R, "min.u32", k->rows, imm(k->piece)), imm(0));
+	Loop l = loop_begin(e, imm(0), k->rows, k->piece);
+	Reg next = add(e, l.i, imm(k->piece)), left = op2(e, REG_R, "sub.u32", k->rows, l.i);
+	Reg after = op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", k->rows, next), next);
+	piece_stage(k, first, end, next, op2(e, REG_R, "min.u32", after, imm(k->piece)), other);
+	ins(e, "cp.async.wait_group 1");
+	workers_barrier(k);
+	spent(k, SPENT_KINDS + 29);
+	parts_add(k, first, end, round, part, op2(e, REG_R, "min.u32", left, imm(k->piece)), offset);
+	spent(k, SPENT_KINDS + 30);
+	workers_barrier(k);
+	ins(e, "sub.u32 $, #, $", offset, k->next_at, offset);
+	ins(e, "sub.u32 $, #, $", other, k->next_at, other);
+	loop_end(e, &l);
 }
 
 /* Gradients first .. end - 1: operands of all of them are staged together. before: others were there before. */
@@ -534,35 +698,32 @@ static void gradients_emit(Kernel *k, uint32_t first, uint32_t end, uint32_t bef
 {
 	const EmitSource *s = k->s;
 	Emit *e = k->e;
-	uint32_t pieces = (uint32_t)ceil_div(s->leaf_rows, k->piece), rounds = 1;
+	uint32_t rounds = 1;
 	const DeviceStep *g = s->step + s->list->gradient;
 	Part *part = NEW(&s->cx->scratch, end, Part);
 
 	for (uint32_t i = first; i < end; i++)
 		rounds = max_u32(rounds, k->cut[i].rounds);
-	remark(e, "gradient: %u rounds, %u pieces of %u rows", rounds, pieces, k->piece);
+	remark(e, "gradient: %u rounds, pieces of %u rows", rounds, k->piece);
+	for (uint32_t i = first; i < end; i++)
+		remark(e, "  %u threads have %u rows by 4", k->cut[i].threads, k->cut[i].high);
 	for (uint32_t round = 0; round < rounds; round++) {
 		for (uint32_t i = first; i < end; i++)
 			if (round < k->cut[i].rounds)
 				part_begin(k, &g[i], &k->cut[i], round, &part[i]);
-		Loop l = { 0 };
-		Reg rows = k->rows;
-		if (pieces > 1) {
-			l = loop_begin(e, imm(0), k->rows, k->piece);
-			rows = op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", k->rows, l.i), imm(k->piece));
+		if (before && round == 0)
+			workers_barrier(k); /* what was there is no longer needed */
+		if (k->next_at) {
+			pieces_add(k, first, end, round, part);
+		} else {
+			if (!k->local && round == 0) {
+				piece_stage(k, first, end, imm(0), k->rows, imm(0));
+				ins(e, "cp.async.wait_all");
+				workers_barrier(k);
+				spent(k, SPENT_KINDS + 29);
+			}
+			parts_add(k, first, end, round, part, k->rows, imm(0));
 		}
-		if (!k->local && (pieces > 1 || round == 0)) {
-			if (pieces > 1 || before)
-				workers_barrier(k); /* what was there is no longer needed */
-			piece_stage(k, first, end, pieces > 1 ? l.i : imm(0), rows);
-			workers_barrier(k);
-			spent(k, SPENT_KINDS + 29);
-		}
-		for (uint32_t i = first; i < end; i++)
-			if (round < k->cut[i].rounds)
-				gradient_rows(k, &g[i], &k->cut[i], &part[i], rows);
-		if (pieces > 1)
-			loop_end(e, &l);
 		spent(k, SPENT_KINDS + 30);
 		for (uint32_t i = first; i < end; i++)
 			if (round < k->cut[i].rounds)
@@ -609,7 +770,7 @@ void inlined_rows(Kernel *k)
 {
 	for (uint32_t i = 0; i < k->s->list->steps - k->s->list->gradient; i++)
 		if (k->cut[i].inlined)
-			gradient_rows(k, &k->s->step[k->s->list->gradient + i], &k->cut[i], &k->part[i], k->my_rows);
+			gradient_rows(k, &k->s->step[k->s->list->gradient + i], &k->cut[i], &k->part[i], k->my_rows, imm(0));
 }
 
 void gradient_emit(Kernel *k)

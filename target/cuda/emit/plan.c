@@ -269,6 +269,8 @@ static void plan_memory(Kernel *k)
 	uint64_t words = d->code_count && !k->judged ? d->part_count[0] + d->part_count[1] : 0;
 	k->at_info = take(k, 64);
 	k->at_cycles = take(k, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
+	if (any_straight(k))
+		k->at_cases = take(k, s->leaf_rows * 4);
 	if (lists && !s->test) {
 		k->csc_capacity = s->leaf_rows * s->list_longest + d->inputs * (LIST_PAD - 1) + s->leaf_rows + 4 * LIST_PAD;
 		k->at_rank = take(k, (uint64_t)(d->inputs + 1) * 4);
@@ -283,7 +285,7 @@ static void plan_memory(Kernel *k)
 	k->list_row = (uint32_t)round_up(s->list_longest, LIST_PAD) * 2;
 	k->at_lists = take(k, lists ? (uint64_t)k->list_row * (s->leaf_rows + 8) : 0);
 	k->target_row = (uint32_t)(d->targets | 1) * 4;
-	k->at_targets = take(k, (uint64_t)k->target_row * k->row_space);
+	k->at_targets = take(k, (uint64_t)k->target_row * k->row_space + 16); /* quads past the last row are read */
 	k->at_own = take(k, d->code_count ? k->row_space * sizeof(CodeOwn) : 0);
 	k->late_row =
 		k->judged ? (late_at(k, NULL, false) / 16 | 1) * 16 : 0; /* quads of adjacent rows in different banks */
@@ -384,11 +386,13 @@ static const char *plan_chunks(Kernel *k, uint32_t chunks)
 
 	k->chunks = chunks;
 	k->block_rows = (uint32_t)ceil_div(ceil_div(s->tiled ? s->batch_rows : s->leaf_rows, s->team_blocks), chunks);
-	k->row_space = (uint32_t)round_up(k->block_rows + 8, ROWS_TURN) + 1;
 	k->workers = s->threads - TALLY_WARP;
 	k->overlaid = s->solo;
 	k->restaged = !s->solo && !s->tiled && max_u32(s->leaves[0], s->leaves[1]) <= s->teams;
 	k->local = s->team_blocks == 1 && chunks == 1 && !k->overlaid;
+	k->row_space = k->block_rows + 9; /* threads with several rows compute some in vain; one behind all is of use */
+	if (k->local || k->overlaid || s->tiled) /* gradients read full turns */
+		k->row_space = (uint32_t)round_up(k->block_rows + 8, ROWS_TURN) + 1;
 	k->bytes = k->regions = k->exchanges = 0;
 	if (s->list->steps - s->list->gradient > MOST_GRADIENTS)
 		return "too many gradients";
@@ -401,6 +405,7 @@ static const char *plan_chunks(Kernel *k, uint32_t chunks)
 		if (!s->test && !plan_exchange(k))
 			return "columns that are not aligned";
 	}
+	k->early = s->job->data.x && !s->tiled && !s->test && !k->overlaid && chunks == 1;
 	plan_columns(k);
 	for (uint32_t i = 0; i < s->list->gradient; i++)
 		if (is_row_step(k, i) && (s->step[i].kind == STEP_PRODUCT || s->step[i].kind == STEP_INDEX) &&

@@ -66,15 +66,29 @@ void weights_stage(Kernel *k)
 
 /* ---- tasks: rows by quads ---- */
 
-/* A thread has `high` rows, `groups` rows apart, by one quad of columns. */
+/* A thread has `high` rows, `groups` rows apart, by one quad of columns. Quads form panels of at most PANEL, and a warp
+ * has quads of one panel: eight quads or fewer that all lanes together read take two cycles of shared memory, sixteen
+ * take four. */
+enum { PANEL = 8 };
 typedef struct Tasks {
 	uint32_t quads, high, groups, rounds; /* quads: threads for a row; some may have none */
 	uint32_t real;                        /* quads that there are; 0: all */
+	uint32_t panel, panels, each;         /* quads of a panel; each: threads of one */
 } Tasks;
 
+static void tasks_panels(const Kernel *k, Tasks *t, uint32_t most)
+{
+	t->panels = (uint32_t)ceil_div(t->quads, most);
+	t->panel = (uint32_t)ceil_div(t->quads, t->panels);
+	t->each = t->groups * t->panel;
+	if (t->panels > 1)
+		t->each = (uint32_t)round_up(t->each, 32);
+	t->rounds = (uint32_t)ceil_div(t->panels * t->each, k->s->threads);
+}
+
 /* Cycles: a warp alone on its scheduler issues at some 0.7 instructions a cycle, several together at nearly one. For
- * four sources a thread adds 16 products for each of its rows and loads a quad of each row and of each source; a quad
- * of a warp takes four cycles of shared memory, and some less where lanes have none. */
+ * four sources a thread adds 16 products for each of its rows and loads a quad of each row and of each source, which
+ * take two cycles of shared memory. */
 static double issue_cycles(uint32_t warps, double instructions)
 {
 	uint32_t each = (warps + 3) / 4;
@@ -85,8 +99,8 @@ static double issue_cycles(uint32_t warps, double instructions)
 static double tasks_cost(const Tasks *t, uint32_t depth)
 {
 	enum { VALUE = 40 }; /* instructions of a unit function */
-	uint32_t warps = (t->groups * t->quads + 31) / 32, loads = 4 + t->high;
-	double adds = issue_cycles(warps, t->high * 16 + loads + 4), memory = t->groups * t->quads / 8.0 * loads;
+	uint32_t warps = (t->panels * t->each + 31) / 32, loads = 4 + t->high;
+	double adds = issue_cycles(warps, t->high * 16 + loads + 4), memory = warps * 2.0 * loads;
 
 	return depth / 4 * (memory > adds ? memory : adds) + issue_cycles(warps, t->high * 4 * VALUE);
 }
@@ -99,7 +113,7 @@ static Tasks tasks_of(const Kernel *k, uint32_t cols, uint32_t depth, uint32_t m
 	for (uint32_t high = 1; high <= most; high++) {
 		Tasks t = { .quads = (uint32_t)ceil_div(cols, 4), .groups = (uint32_t)ceil_div(k->block_rows, high) };
 		t.high = (uint32_t)ceil_div(k->block_rows, t.groups);
-		t.rounds = (uint32_t)ceil_div(t.groups * t.quads, k->s->threads);
+		tasks_panels(k, &t, PANEL);
 		double cost = tasks_cost(&t, depth);
 		if (!least || cost < least) {
 			least = cost;
@@ -110,36 +124,42 @@ static Tasks tasks_of(const Kernel *k, uint32_t cols, uint32_t depth, uint32_t m
 }
 
 typedef struct Task {
-	Reg quad, row;      /* address of the first of its rows, */
-	Reg group;          /* and its number */
-	uint32_t end, past; /* labels */
-	bool guarded, padded;
+	Reg quad, row; /* address of the first of its rows, */
+	Reg group;     /* and its number */
+	uint32_t end[3], ends;
 } Task;
+
+static void task_guard(Kernel *k, Task *t, Reg value, uint32_t end)
+{
+	t->end[t->ends++] = if_begin(k->e, less(k->e, value, imm(end)));
+}
 
 static Task task_begin(Kernel *k, const Tasks *t, uint32_t round)
 {
 	Emit *e = k->e;
-	uint32_t all = t->groups * t->quads, first = round * k->s->threads;
-	Reg number = add(e, k->tid, imm(first)), group = divide(e, number, t->quads);
-	Task task = { .guarded = first + k->s->threads > all };
+	uint32_t all = t->panels * t->each, first = round * k->s->threads;
+	Reg number = add(e, k->tid, imm(first));
+	Task task = { 0 };
 
-	if (task.guarded)
-		task.end = if_begin(e, less(e, number, imm(all)));
-	task.quad = modulo(e, number, t->quads, group);
-	if (t->real)
-		task.past = unless_begin(e, op2(e, REG_P, "setp.ge.u32", task.quad, imm(t->real)));
-	task.padded = t->real != 0;
-	task.group = group;
-	task.row = add(e, mad(e, group, k->row, k->memory), imm(k->at_rows));
+	if (first + k->s->threads > all)
+		task_guard(k, &task, number, all);
+	Reg panel = t->panels > 1 ? divide(e, number, t->each) : imm(0);
+	Reg own = t->panels > 1 ? modulo(e, number, t->each, panel) : number;
+	task.group = divide(e, own, t->panel);
+	if (t->groups * t->panel < t->each)
+		task_guard(k, &task, task.group, t->groups);
+	task.quad = mad(e, panel, t->panel, modulo(e, own, t->panel, task.group));
+	uint32_t real = t->real ? t->real : t->quads;
+	if (real < t->panels * t->panel)
+		task_guard(k, &task, task.quad, real);
+	task.row = add(e, mad(e, task.group, k->row, k->memory), imm(k->at_rows));
 	return task;
 }
 
 static void task_end(Kernel *k, const Task *t)
 {
-	if (t->padded)
-		if_end(k->e, t->past);
-	if (t->guarded)
-		if_end(k->e, t->end);
+	for (uint32_t i = t->ends; i--;)
+		if_end(k->e, t->end[i]);
 }
 
 /* Columns of a quad at `at` + offset; of the last quad, only those that there are. */
@@ -419,7 +439,7 @@ static void index_emit(Kernel *k, const DeviceStep *s)
 		t.high++;
 	t.groups = (uint32_t)ceil_div(k->block_rows, t.high);
 	t.high = (uint32_t)ceil_div(k->block_rows, t.groups);
-	t.rounds = (uint32_t)ceil_div(t.groups * t.quads, k->s->threads);
+	tasks_panels(k, &t, t.quads);
 
 	remark(e, "index lists, %u columns, a thread has %u rows by 4", s->cols, t.high);
 	for (uint32_t round = 0; round < t.rounds; round++) {
@@ -531,8 +551,8 @@ static void ones_emit(Kernel *k)
 			one_emit(k, k->s->ones[i]);
 }
 
-/* Inputs of the block's rows, by copies of 4 or 16 bytes. */
-static void load_emit(Kernel *k)
+/* By copies of 4 or 16 bytes. */
+void inputs_stage(Kernel *k)
 {
 	Emit *e = k->e;
 	const DeviceData *d = &k->s->job->data;
@@ -559,7 +579,14 @@ static void load_emit(Kernel *k)
 			loop_end(e, &l);
 		}
 	}
-	ins(e, "cp.async.wait_all");
+}
+
+static void load_emit(Kernel *k)
+{
+	if (!k->early) {
+		inputs_stage(k);
+		ins(k->e, "cp.async.wait_all");
+	}
 	ones_emit(k);
 }
 

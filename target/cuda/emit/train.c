@@ -309,9 +309,16 @@ static void leaf_begin(Kernel *k, Reg update, Reg staged)
 	ins(e, "mov.u32 $, $", k->end_row, divide(e, op2(e, REG_R, "add.u32", product, k->rows), blocks));
 	ins(e, "mov.u32 $, $", k->row0, k->first_row);
 	ins(e, "sub.u32 $, $, $", k->my_rows, k->end_row, k->row0);
+	if (k->prefetches) { /* those of the last leaf may be under way */
+		ins(e, "cp.async.wait_all");
+		barrier_block(e);
+		inputs_stage(k);
+	}
 	cases_stage(k, index);
 	if (!k->overlaid)
 		if_end(e, end);
+	if (k->early && !k->prefetches)
+		inputs_stage(k);
 }
 
 /* Index lists by input of all leaves of a job, for a kernel that has other leaves in every update. */
@@ -529,8 +536,11 @@ static void update_leaves(Kernel *k, Reg update, Reg staged, const Barriers *b)
 	else
 		leaf_emit(k, update, staged, b, false);
 	barrier_block(e);
+	if (k->prefetches)
+		inputs_stage(k);
 	loop_end(e, &l);
-	ins(e, "cp.async.wait_all"); /* a team without a leaf has not waited for its weights */
+	ins(e, "cp.async.commit_group"); /* of inputs, which need not be there yet */
+	ins(e, "cp.async.wait_group 1"); /* a team without a leaf has not waited for its weights */
 	barrier_arrive(k, &b->grid);
 	if (!k->s->test && !needs_pending(k->s))
 		update_prepare(k);
@@ -596,6 +606,7 @@ static void updates_emit(Kernel *k)
 		!s->test && (s->teams == 1 || s->solo) && s->kinds_of_leaves == 1 && s->leaves[0] == 1 && !needs_pending(s);
 	uint32_t top = label(e), done = label(e);
 
+	k->prefetches = k->early && k->restaged && !direct;
 	ins(e, "mov.u64 $, 0", staged);
 	ins(e, "mov.u64 $, 0", i);
 	ins(e, "mov.u64 $, 0", in_cycle);
