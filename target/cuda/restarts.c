@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Restarts on the GPU. In: a program with data bound, seeds. Out: the result that a run with each seed would have.
  *
- * A tiny network has a thread for each seed (emit/lanes.c), or several when few are left (emit/lane_teams.c): the GPU
- * makes the initial weights and trains in stages; the host computes fingerprints of one stage beside the next. Others have a multiprocessor for each seed (solo.c). What the GPU does not cover, target cpu
- * trains in lanes of its vectors. */
+ * A tiny network has a thread for each seed (lanes/lanes.c), or several when few are left (lanes/teams.c): the GPU
+ * makes the initial weights and trains in stages; the host computes fingerprints of one stage beside the next. Others
+ * have a multiprocessor for each seed (solo.c). What the GPU does not cover, target cpu trains in lanes of its
+ * vectors. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "cuda.h"
-#include "emit.h"
+#include "lanes.h"
 #include "pass.h"
 
 extern const Target target_cpu;
@@ -233,11 +234,12 @@ static void results_take(LaneRun *r, uint32_t to)
 	restarts_report(r->all);
 }
 
-/* Where stages end. Results of one are looked at while the next one trains. When no new seeds are left, threads are idle
- * whose warp goes on: the rest is divided anew whenever half of them have ended. */
+/* Where stages end. Results of one are looked at while the next one trains. When no new seeds are left, threads are
+ * idle whose warp goes on: the rest is divided anew whenever half of them have ended. */
 static void stages_plan(LaneRun *r, uint32_t count)
 {
-	uint32_t lanes = r->c->gpu->blocks * r->s.threads, few = r->team_count ? r->team_count : r->c->gpu->blocks * 128;
+	uint32_t blocks = r->c->gpu->blocks, lanes = blocks * r->s.threads;
+	uint32_t few = r->team_count ? r->team_count : blocks * 128;
 	uint32_t each = max_u32(lanes, count / (MOST_STAGES / 2));
 
 	r->stages = 0;

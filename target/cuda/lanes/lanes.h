@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* lanes: restarts of tiny networks. A kernel has a thread for each seed, or several (teams.c); the text of both is for
+ * the network at hand. */
+#ifndef LANES_H
+#define LANES_H
+
+#include "emit.h"
+#include "net.h"
+
+/* ---- lanes.c: restarts of a tiny network --------------------------------------------------------------- */
+
+/* A unit that is computed; sources come before targets. */
+typedef struct LaneUnit {
+	uint32_t unit, part;
+	int fn;
+	int32_t output; /* its number, or -1 */
+	bool matched;   /* error and unit function match: output - target is the delta */
+} LaneUnit;
+
+typedef struct LaneSource {
+	Ctx *cx;
+	const struct Net *net;
+	const Formula *formula;
+	uint32_t states;
+	double param[P_COUNT],
+		start[MAX_STATE]; /* of the rule; start: of its state, to be multiplied by a block's factor */
+	const LaneUnit *unit;
+	uint32_t computed;
+	const uint32_t *input; /* [inputs] units */
+	const float *x, *y;    /* dense rows; all targets are known */
+	const uint32_t
+		*top; /* [cases] number of the first largest target; of a single one, whether it is above the middle */
+	uint64_t cases;
+	int error; /* ERR_SQUARED, or ERR_CROSS_ENTROPY of sigmoid units */
+	bool binary;
+	float offset, threshold, middle;
+	uint32_t least_right, least_within; /* cases that end a seed; UINT32_MAX: no number does */
+	double until_error;                 /* NaN: none */
+	uint32_t most_epochs;               /* 0: any number */
+	uint32_t threads;                   /* of a block */
+} LaneSource;
+
+/* What the host and these kernels exchange. Seeds are handed over between launches: one that has not ended when a
+ * launch stops is in its list, the next launch goes on with it. Results are in the order in which seeds have ended. */
+enum { LANES_MAKE, LANES_TRAIN };
+typedef struct LaneResult {
+	double error;                           /* of the last epoch, */
+	uint32_t epochs, right, within, number; /* number: of the seed */
+} LaneResult;
+typedef struct LaneJob {
+	uint32_t mode, count, stride, stop; /* count: of seeds; stop: when so many have ended */
+	uint64_t first;                     /* seed i is first + i * stride */
+	float *w, *state;                   /* [count][links, filled up to quads], [count][states][the same] */
+	uint32_t *epoch;                    /* [count] of seeds that were handed over */
+	float *end_w;                       /* [count][links, filled up to quads] by number of the result */
+	LaneResult *result;                 /* [count] */
+	uint32_t *next, *ended;             /* seed that no thread has begun; how many have ended */
+	const uint32_t *list;               /* seeds that go on; */
+	uint32_t *listed, *taken;           /* how many; those of them that were begun after the first of every thread */
+	uint32_t *handed, *handed_count;    /* seeds that are handed over */
+	const double *range;                /* [links, filled up][2] of initial weights: lowest, width */
+	const float *start;                 /* [states][links, filled up] of the state of the rule */
+	const struct TeamLink *link;        /* as team_links makes them */
+	const float *x, *y;
+	const uint32_t *top;
+} LaneJob;
+void lanes_text(const LaneSource *s, Arena *a, Buf *out);
+
+/* ---- teams.c: the same for few seeds, with several threads for each ----------------------------------- */
+
+/* A link that a thread has: bytes in the memory of its team; bytes of its row of weights; factor on the rate. */
+typedef struct TeamLink {
+	uint32_t delta, source, to, at;
+	float rate;
+	uint32_t updated; /* it is a link, and not frozen */
+} TeamLink;
+uint32_t team_threads(const LaneSource *s);                       /* of a seed; 0: there is no such kernel */
+const TeamLink *team_links(const LaneSource *s, uint32_t *count); /* [slots][threads of a seed] */
+void teams_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared);
+
+/* ---- what both have in common ---- */
+
+typedef struct Lanes {
+	const LaneSource *s;
+	Emit *e;
+	Reg *w, *g, *state[MAX_STATE]; /* [links], filled up to quads */
+	Reg *act, *net, *delta;        /* [units] of the case at hand */
+	Reg *y;                        /* [outputs] */
+	Reg error, right, within, epoch, seed;
+	Reg listed, threads; /* seeds that go on; threads of the grid, or teams */
+	uint64_t *out_link;  /* links by source, then by target: those of unit u from out[u] on */
+	uint32_t *out, *out_to;
+	bool constant; /* data is part of the text, or as if it were: what is multiplied by 0 is left out */
+	Reg *nonzero;  /* NULL, or [units] of inputs: P */
+} Lanes;
+
+static inline uint32_t pitch(const LaneSource *s) { return (uint32_t)round_up(s->net->links, 4); }
+Reg param_d(Emit *e, size_t field); /* of the LaneJob */
+Reg param_r(Emit *e, size_t field);
+Reg special_register(Emit *e, const char *name);
+Lanes lanes_begin(const LaneSource *s, Arena *a); /* registers of weights and of numbers of the seed */
+void lane_forward(Lanes *k, bool outputs);
+Reg errors_lane(Lanes *k); /* of the case; deltas of outputs */
+typedef struct LaneVerdict {
+	Reg within, right; /* P */
+} LaneVerdict;
+LaneVerdict verdict_lane(Lanes *k, Reg top);
+void unit_backward(Lanes *k, const LaneUnit *u);
+RuleNumbers lane_numbers(Lanes *k);
+Reg lane_ends(Lanes *k); /* P: does the seed end here? */
+Reg row_of(Lanes *k, size_t field, Reg number, uint32_t rows);
+void seed_store(Lanes *k);
+Reg seed_number(Lanes *k, Reg i); /* of number i of the list, or a new one; a number that is too large: none */
+Reg list_next(Lanes *k);          /* number in the list that no thread has begun */
+
+#endif
