@@ -80,7 +80,8 @@ static void view_body(void *arg)
 		         .seq = c.seq,
 		         .sequences = c.seq ? c.sequences : 0,
 		         .weight = c.weight,
-		         .ticks = c.ticks };
+		         .ticks = c.ticks,
+		         .lent = true };
 	if (!c.x) {
 		d->x_indptr = c.x_indptr;
 		d->x_indices = c.x_indices;

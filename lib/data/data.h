@@ -87,6 +87,7 @@ typedef struct Data {
 	uint32_t extras;
 	uint64_t bytes; /* memory held, mapped arrays not counted */
 	bool mapped;    /* some array lies in a mapped file */
+	bool lent;      /* some array is the caller's */
 	bool unchecked; /* validation of the cases is left to the ranks that train on them (validate.c) */
 	DeferredCrc deferred[DEFERRED_COUNT];
 	Loc at;    /* for messages about cases */

@@ -116,13 +116,15 @@ bool flipped_bit(uint64_t bytes, uint64_t expected, uint64_t found, uint64_t *bi
 	return false;
 }
 
-/* The mapping of this address: writable, private mapping of a file. */
-static void mapping_of(const void *at, bool *writable, bool *file)
+/* The mapping of this address: writable, private mapping of a file. Where the system lists none (there is no /proc, or
+ * an emulator leaves it out), mapped files and the caller's arrays may be read-only. */
+static void mapping_of(const Data *d, const void *at, bool *writable, bool *file)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	char line[512], mode[5];
 	unsigned long long low, high, inode;
-	*writable = *file = false;
+	*writable = !d->mapped && !d->lent;
+	*file = false;
 	while (maps && fgets(line, sizeof line, maps))
 		if (sscanf(line, "%llx-%llx %4s %*x %*s %llu", &low, &high, mode, &inode) == 4 && (uintptr_t)at >= low &&
 		    (uintptr_t)at < high) {
@@ -161,7 +163,7 @@ static const char *repair(DataChecksums *s, const Data *d, int which, uint64_t a
 	Buf b = { .arena = &cx->scratch };
 	bool writable, file;
 
-	mapping_of(here, &writable, &file);
+	mapping_of(d, here, &writable, &file);
 	if (writable && flip_back(s, here, size, expected, &bit)) {
 		++*repaired;
 		buf_printf(&b, "bit %llu of byte %llu of the %s of %s changed by itself, and was repaired",

@@ -6,12 +6,15 @@
  * GUARD_FLIPS says how many flips, GUARD_STEPS how many steps without any; GUARD_TABLE=1 prints the counts. */
 #include "runs.h"
 
+#include <fcntl.h>
+
 #include "parts.h"
+#include "system.h"
 
 static const char network[] =
 	"group in 20 input\ngroup mid 9 tanh\ngroup out 3 output\nconnect in -> mid\nconnect mid -> out\n"
 	"connect true -> mid, out\ntrain rate 0.001 until never epochs 4\n";
-enum { CASES = 1700, INPUTS = 20, TARGETS = 3, SOME = 300 };
+enum { CASES = 1700, MANY_CASES = 20000, INPUTS = 20, TARGETS = 3, SOME = 300 };
 
 typedef struct Setting {
 	const char *option[3][2];
@@ -129,17 +132,19 @@ static void checksums_see_bits(void **state)
 
 /* ---- runs ---- */
 
-static mp_data *some_data(void)
+static mp_data *data_of(uint64_t cases)
 {
-	static float x[CASES * INPUTS], y[CASES * TARGETS];
-	for (uint64_t i = 0; i < COUNT(x); i++)
+	static float x[MANY_CASES * INPUTS], y[MANY_CASES * TARGETS];
+	for (uint64_t i = 0; i < cases * INPUTS; i++)
 		x[i] = random_u64(1, STREAM_DATA, i) % 3 ? 0 : (float)random_unit(2, STREAM_DATA, i);
-	for (uint64_t i = 0; i < COUNT(y); i++)
+	for (uint64_t i = 0; i < cases * TARGETS; i++)
 		y[i] = (float)(random_u64(3, STREAM_DATA, i) % 2);
 	mp_data *data;
-	assert_int_equal(mp_data_new(&data, CASES, INPUTS, TARGETS, x, y, NULL, 0, NULL), MP_OK);
+	assert_int_equal(mp_data_new(&data, cases, INPUTS, TARGETS, x, y, NULL, 0, NULL), MP_OK);
 	return data;
 }
+
+static mp_data *some_data(void) { return data_of(CASES); }
 
 static mp_run *run_new(const mp_net *net, const Setting *s, const char *guard)
 {
@@ -292,8 +297,9 @@ static void threads_share_checksums(void **state)
 		                                  { { { "rule", "adam" }, { "precision", "bf16" } } } };
 	mp_net *net = net_of(wide);
 	mp_data *data = some_data();
+	int flips = wanted("GUARD_FLIPS", SOME) < SOME ? 3 : 8; /* 3: each number of threads, each place */
 	for (size_t i = 0; i < COUNT(rules_here); i++)
-		for (int n = -1; n < 8; n++) {
+		for (int n = -1; n < flips; n++) {
 			static char clean[33];
 			Flip f = { .run = run_new(net, &rules_here[i], n < 0 ? "off" : "full"),
 				       .place = n % 2 ? IN_STATE : IN_SUMS,
@@ -314,6 +320,71 @@ static void threads_share_checksums(void **state)
 			mp_run_close(f.run);
 		}
 	mp_data_close(data);
+	mp_net_close(net);
+}
+
+/* More than a bit of a mapped file, in memory; the file is as it was. */
+static void spoil_page(void *user, int moment, void *sum, uint64_t bytes)
+{
+	Flip *f = user;
+	(void)sum, (void)bytes;
+	if (moment == HOOK_LEAF_SUM || f->done || f->seen++ < f->at)
+		return;
+	float *y = (float *)f->run->target->guard->bound_data(f->run->program)->y;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)y / page * page;
+	size_t size = (uintptr_t)(y + 2) - first;
+	assert_int_equal(mprotect((void *)first, size, PROT_READ | PROT_WRITE), 0);
+	y[0] += 1;
+	y[1] += 1;
+	assert_int_equal(mprotect((void *)first, size, PROT_READ), 0);
+	f->done = true;
+}
+
+/* Whether a page that was dropped comes from the file again: POSIX does not say so, and qemu ignores it. */
+static bool pages_come_again(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *at = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0), first;
+	close(fd);
+	assert_true(at != MAP_FAILED);
+	first = at[0]++;
+	madvise(at, page, MADV_DONTNEED);
+	bool again = *(volatile char *)at == first;
+	munmap(at, page);
+	return again;
+}
+
+static void mapped_data_is_read_again(void **state)
+{
+	(void)state;
+	const mp_data_options shared = { .size = sizeof shared, .shared = 1 }; /* targets stay in the file */
+	mp_net *net = net_of(network);
+	mp_data *made = data_of(MANY_CASES), *data;
+	assert_int_equal(mp_data_save(made, in_folder("many.npz")), MP_OK);
+	assert_int_equal(mp_data_open(&data, in_folder("many.npz"), &shared, NULL), MP_OK);
+	assert_true(data->data->mapped);
+	if (!pages_come_again(in_folder("many.npz"))) {
+		mp_data_close(data);
+		mp_data_close(made);
+		mp_net_close(net);
+		skip();
+	}
+	mp_run *alone = run_new(net, &settings[0], "off"), *run = run_new(net, &settings[0], "full");
+	need(alone, mp_run_set(alone, "epochs", "1"));
+	need(run, mp_run_set(run, "epochs", "1"));
+	need(alone, mp_run_train(alone, made, NULL, NULL, NULL));
+	Flip f = { .run = run, .at = 20 };
+	run->test_hook = spoil_page;
+	run->test_hook_user = &f;
+	need(run, mp_run_train(run, data, NULL, NULL, NULL));
+	assert_true(f.done && guard_count(run->guard)->data == 1);
+	expect_words(mp_run_messages(run), "changed by themselves, and were read again");
+	assert_string_equal(run->fingerprint, alone->fingerprint);
+	mp_run_close(run);
+	mp_run_close(alone);
+	mp_data_close(data);
+	mp_data_close(made);
 	mp_net_close(net);
 }
 
@@ -448,10 +519,11 @@ int main(void)
 		cmocka_unit_test(nothing_is_found_where_nothing_is),
 		cmocka_unit_test(padding_comes_out_the_same),
 		cmocka_unit_test(threads_share_checksums),
+		cmocka_unit_test(mapped_data_is_read_again),
 		cmocka_unit_test(a_core_is_named),
 		cmocka_unit_test(jumps_are_not_replayed_for_ever),
 		cmocka_unit_test(options_may_change),
 		cmocka_unit_test(what_fails_for_ever_ends),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

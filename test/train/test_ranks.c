@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranks that share the leaves of every batch, as threads of one process: messages are copies. Any number of ranks
- * has the bits and the figures of one, by each way of summing; ranks that differ, or end early, are found out. */
+ * has the bits and the figures of one, by each way of summing; ranks that differ, or end early, are found out.
+ *
+ * RANK_EPOCHS says for how many epochs seeds are trained. */
 #include "formats.h"
 #include "hall.h"
 
@@ -625,9 +627,10 @@ static void same_seeds(const Rank *one, const Rank *rank, uint32_t size)
 
 static void seeds_are_shared(void **state)
 {
-	static const char *const options[][11] = {
-		{ "rate", "0.1", "epochs", "20", "threads", "1" },
-		{ "rate", "0.1", "epochs", "20", "threads", "1", "batch", "1", "rule", "rprop" },
+	const char *given = getenv("RANK_EPOCHS"), *epochs = given ? given : "20";
+	const char *const options[][11] = {
+		{ "rate", "0.1", "epochs", epochs, "threads", "1" },
+		{ "rate", "0.1", "epochs", epochs, "threads", "1", "batch", "1", "rule", "rprop" },
 		{ "rate", "0.1", "epochs", "3", "threads", "1", "target", "ref" },
 		{ "rate", "100000", "epochs", "9", "threads", "1" }, /* all fail */
 		{ "rate", "0.1", "epochs", "3", "threads", "1", "guard", "light" },
