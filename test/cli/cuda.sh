@@ -29,6 +29,10 @@ compare 2 2 128 flat.topo n.csv --updates 4 --batch 600 --no-shuffle
 for target in cpu cuda; do
 	MICROPROP_CUDA_THREADS=512 $MICROPROP train flat.topo make:xor --batch 2 --no-shuffle --epochs 3 --restarts 2 --target $target --json | grep -o '"results.*'
 done
+# An output whose one link is from the true unit.
+printf 'group in 2 input\ngroup h 2\ngroup out 2 output\nconnect in -> h\nconnect h -> out[0]\nconnect true -> out\n' >alone.topo
+awk '{ print $0 "," (NR == 1 ? "d" : NR % 2) }' n.csv >two.csv
+compare 2 2 128 alone.topo two.csv --targets c,d --updates 4 --batch 600
 # More gradients than warps: not all are added where rows are; blocks of two warps.
 for threads in 128 64; do
 	[ $threads = 64 ] && args="encoder-8-3-8.topo --batch 4" || args="spirals.topo --batch 32"

@@ -395,7 +395,7 @@ static void product_emit(Kernel *k, const DeviceStep *s)
 		Task task = task_begin(k, &t, round);
 		Reg sum[MOST_HIGH][4], a = reg(e, REG_R), b = reg(e, REG_R);
 		sums_begin(k, s, &t, &task, add(e, mad(e, task.quad, 16, task.row), imm(column_of(k, s->c, s->c_col))), sum);
-		ins(e, "add.u32 $, $, #", a, task.row, column_at(k, s->a, s->a_col));
+		ins(e, "add.u32 $, $, #", a, task.row, s->depth ? column_at(k, s->a, s->a_col) : 0);
 		ins(e, "add.u32 $, $, #", b, mad(e, task.quad, 16, k->memory), depth ? weight_at(k, s->b) : 0);
 		uint32_t done = 4 * product_pairs(k, s, &t, a, b, quads, sum);
 		for (uint32_t i = done; i < depth; i++)
