@@ -139,7 +139,7 @@ static void take_events(Reader *r)
 			a = 0;
 			b = e->events - 1;
 		} else {
-			cursor_whole(c, &a);
+			a = cursor_whole(c, &a) ? a : UINT64_MAX; /* more than there can be */
 			b = a;
 			if (cursor_take(c, '-') && !cursor_whole(c, &b))
 				cursor_expected(c, "the last event of a range", "0-3");
@@ -226,7 +226,7 @@ static void take_units(Reader *r)
 			range->all = true;
 			continue;
 		}
-		cursor_whole(c, &a);
+		a = cursor_whole(c, &a) ? a : UINT64_MAX; /* more than there can be */
 		b = a;
 		if (cursor_peek(c) == '-') {
 			cursor_take(c, '-');
