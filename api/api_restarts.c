@@ -100,6 +100,7 @@ static void sum_body(void *arg)
 		j->stopped = true;
 	restarts_sum(&j->all, j->data->data->cases);
 	j->r->restarts.lanes = j->lanes;
+	j->r->restarts.parallel = j->lanes ? j->all.parallel : 0;
 }
 
 static void best_body(void *arg)

@@ -537,8 +537,11 @@ static void restarts_table(const mp_run *run, const mp_restarts *m)
 	if (m->solved)
 		show(stdout, "epochs to solve: %s to %s, median %s\n", format_count(m->epochs_min).s,
 		     format_count(m->epochs_max).s, format_count(m->epochs_median).s);
-	show(stdout, "searched for %s, %s seeds/s at %s MCPS%s\n", format_time(m->seconds).s,
-	     format_real(m->seeds_per_second).s, format_real(m->mcps).s, m->lanes ? ", 16 in parallel" : "");
+	show(stdout, "searched for %s, %s seeds/s at %s MCPS", format_time(m->seconds).s,
+	     format_real(m->seeds_per_second).s, format_real(m->mcps).s);
+	if (m->lanes)
+		show(stdout, ", %s in parallel", format_count(m->parallel).s);
+	show(stdout, "\n");
 	if (m->done)
 		show(stdout, "best seed %llu\n\n", (unsigned long long)mp_run_get_seed(run, m->best)->seed);
 }

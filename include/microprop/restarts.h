@@ -30,7 +30,8 @@ typedef struct mp_restarts {
 	double seconds, seeds_per_second; /* without the final run of the best seed */
 	double mcps;                      /* million connections per second, all seeds together */
 	uint64_t best; /* index (mp_run_get_seed) of the best: solved in the fewest epochs, or else of least error */
-	int lanes;     /* they were trained in parallel, a seed in each vector lane */
+	int lanes;     /* they were trained in parallel, a seed in each lane of a vector, or thread or block of a GPU: */
+	uint64_t parallel; /* so many by a thread of the CPU, or by the GPU; 0: one after the other */
 } mp_restarts;
 
 /* Called at most ten times a second during the search, when epochs_... and best are not known yet.  Not 0: stop. */

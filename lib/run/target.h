@@ -286,7 +286,8 @@ struct Restarts {
 	mp_restarts_fn *fn; /* may be NULL */
 	void *user;
 	double began, reported;
-	const char *note; /* NULL, or how they are trained, where users should know */
+	uint64_t parallel; /* seeds that the target trains at a time */
+	const char *note;  /* NULL, or how they are trained, where users should know */
 };
 
 /* Starts the run; allocates results in keep. */

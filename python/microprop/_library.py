@@ -81,7 +81,8 @@ mp_seed = _struct("mp_seed", ("seed", c_uint64), ("solved", c_int), ("failed", c
 mp_restarts = _struct(
     "mp_restarts", ("count", c_uint64), ("done", c_uint64), ("solved", c_uint64), ("failed", c_uint64),
     ("epochs_min", c_uint64), ("epochs_median", c_uint64), ("epochs_max", c_uint64), ("seconds", c_double),
-    ("seeds_per_second", c_double), ("mcps", c_double), ("best", c_uint64), ("lanes", c_int))
+    ("seeds_per_second", c_double), ("mcps", c_double), ("best", c_uint64), ("lanes", c_int),
+    ("parallel", c_uint64))
 mp_column = _struct(
     "mp_column", ("name", c_char_p), ("role", c_char_p), ("kind", c_char_p), ("units", c_uint32), ("categories", texts),
     ("category_count", c_uint32), ("offset", c_double), ("factor", c_double), ("indicator", c_int), ("plain", c_int))

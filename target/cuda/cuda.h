@@ -236,8 +236,9 @@ uint32_t panel_cols(const struct Panel *p);
 void lower_weights(Cuda *c);   /* tables of weights, for the layout that target cpu has now */
 void weights_refresh(Cuda *c); /* forms of target cpu that are derived from its weights */
 void weights_upload(Cuda *c);  /* if the host has newer ones */
-/* Those of the host, to there. */
-void weights_put(Cuda *c, float *w, float *copies, uint16_t *half, float *const state[MAX_STATE]);
+/* Transposed forms of weights; weights from units other than the true one, rounded. Other places stay as they are. */
+void weights_copies(const Cuda *c, const float *w, float *to);
+void weights_halves(const Cuda *c, const float *w, uint16_t *to);
 void weights_download(Cuda *c);             /* if the device has */
 void pending_get(const Cuda *c, double *v); /* the sum that waits on the device, in canonical order */
 
@@ -273,7 +274,7 @@ typedef struct Solo {
 	uint8_t *verdict;
 	Tally *leaf_tally;
 	const bool *idle;      /* [networks] they are not trained */
-	const uint32_t *cases; /* NULL, or [networks][cases of the job]: examples in their order */
+	const uint32_t *cases; /* NULL, or of the device: [networks][cases of the job], examples in their order */
 	const double *param;   /* NULL, or [networks][params][P_COUNT]: numbers of its updates */
 	uint64_t params;
 	JobResult *result; /* [networks] */

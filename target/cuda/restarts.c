@@ -354,6 +354,7 @@ static bool lanes_run(Cuda *c, Restarts *all)
 	if (!source_make(r))
 		return false;
 	r->pitch = (uint32_t)round_up(c->net->links, 4);
+	all->parallel = min_u64((uint64_t)c->gpu->blocks * r->s.threads, all->own);
 	uint64_t most = launch_seeds(r), data = r->s.cases * sizeof(float);
 	kernels_load(r, memory);
 	r->job.w = device_alloc(memory, most * r->pitch * sizeof *r->w);

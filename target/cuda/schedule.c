@@ -321,7 +321,7 @@ static void parts_take(Cuda *c, const Work *w, CallPart part[PARTS])
 	uint64_t params, n = 0;
 	const double *param = params_of(c, w, &params);
 	const Solo *o = w->solo;
-	uint64_t networks = o ? o->networks : 1, cases = o && o->cases ? networks : 1;
+	uint64_t networks = o ? o->networks : 1, cases = o && o->cases ? 0 : s->case_count;
 	const CallPart all[PARTS] = {
 		[PART_RESULT] = { o ? o->result : NULL, networks * sizeof(JobResult), 0 },
 		[PART_TALLY] = { o ? o->tally : w->tally, (o ? networks * SOLO_EPOCHS : w->epochs) * sizeof *w->tally, 0 },
@@ -330,7 +330,7 @@ static void parts_take(Cuda *c, const Work *w, CallPart part[PARTS])
 		[PART_LEAF] = { s->leaf, s->leaves * sizeof *s->leaf, 0 },
 		[PART_CHUNK] = { s->chunk, s->chunks * sizeof *s->chunk, 0 },
 		[PART_SLICE] = { s->slice, s->slices * sizeof *s->slice, 0 },
-		[PART_CASES] = { o && o->cases ? o->cases : s->cases, cases * s->case_count * sizeof *s->cases, 0 },
+		[PART_CASES] = { s->cases, cases * sizeof *s->cases, 0 },
 		[PART_NUMBER] = { s->number, s->numbers * sizeof *s->number, 0 },
 		[PART_STEP_AT] = { s->step_at, s->step_ats * sizeof *s->step_at, 0 },
 		[PART_STEP_ROW] = { s->step_row, s->step_rows * sizeof *s->step_row, 0 },
@@ -353,7 +353,8 @@ static void parts_take(Cuda *c, const Work *w, CallPart part[PARTS])
 
 static void *part_of(const Cuda *c, const CallPart *p) { return (char *)c->schedule->device + p->at; }
 
-static void call_upload(Cuda *c, const CallPart part[PARTS])
+/* beside: another job may be running. */
+static void call_upload(Cuda *c, const CallPart part[PARTS], bool beside)
 {
 	Schedule *s = c->schedule;
 
@@ -361,7 +362,10 @@ static void call_upload(Cuda *c, const CallPart part[PARTS])
 	for (int i = 0; i < PARTS; i++)
 		if (part[i].from && part[i].bytes)
 			memcpy(s->bytes + part[i].at, part[i].from, part[i].bytes);
-	gpu_upload(c->gpu, s->device, s->bytes, s->used);
+	if (beside)
+		gpu_copy_begin(c->gpu, s->device, s->bytes, s->used);
+	else
+		gpu_upload(c->gpu, s->device, s->bytes, s->used);
 }
 
 static void out_take(Cuda *c, const Work *w, Job *j)
@@ -467,14 +471,14 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 	j->leaf = part_of(c, &part[PART_LEAF]);
 	j->chunk = part_of(c, &part[PART_CHUNK]);
 	j->slice = part_of(c, &part[PART_SLICE]);
-	j->cases = part_of(c, &part[PART_CASES]);
+	j->cases = w->solo && w->solo->cases ? w->solo->cases : part_of(c, &part[PART_CASES]);
 	j->numbers = part_of(c, &part[PART_NUMBER]);
 	j->step_at = part_of(c, &part[PART_STEP_AT]);
 	j->step_row = part_of(c, &part[PART_STEP_ROW]);
 	j->param = part_of(c, &part[PART_PARAM]);
 	if (c->now->streamed)
 		slot_fill(c, c->schedule == c->schedules ? 0 : 1, r->schedule->stream, r->schedule->streams, &j->data);
-	call_upload(c, part);
+	call_upload(c, part, w->solo != NULL);
 	arena_free(&c->temp);
 	return true;
 }

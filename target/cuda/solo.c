@@ -2,8 +2,10 @@
 /* Restarts of networks that fit into a multiprocessor: each block trains one of its own. In: a program with data bound,
  * seeds. Out: the result that a run with each seed would have.
  *
- * A job trains all networks for some epochs; one whose seed has ended gets the next seed before the next job. The
- * kernel is that of a team of one block, with weights of its own (EmitSource.solo). */
+ * A job trains a set of networks for some epochs; one whose seed has ended gets the next seed before the next job of
+ * its set. Where there are seeds enough, two sets alternate: the host computes fingerprints, initial weights and orders
+ * of examples of one while the GPU trains the other. The kernel is that of a team of one block, with weights of its own
+ * (EmitSource.solo). */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -14,34 +16,61 @@
 
 extern const Target target_cpu;
 
-enum {
-	LEAST_NETWORKS = 8,
-	SOLO_UPDATES = 4096,
-	ORDERED_EPOCHS = 8
-}; /* ORDERED_EPOCHS: of a job, where networks have orders of their own */
-#define NO_SEED UINT64_MAX
+enum { LEAST_NETWORKS = 8, SOLO_UPDATES = 4096, SETS = 2 };
+#define NO_SEED     UINT64_MAX
+#define ORDER_BYTES (48.0 * (1 << 20)) /* of a job, where networks have orders of their own */
+#define OPEN_WORK   8e10               /* links times cases of a job whose seeds may end at any epoch, and idle then */
 
 typedef struct SoloSlot {
 	uint64_t number; /* of its seed; NO_SEED: idle */
 	uint64_t epoch;  /* finished */
 	Order *order;
+	uint64_t ahead_number, ahead_epoch; /* that examples were put in order for: its seed then; the first epoch */
+	bool begins, ends;                  /* here, between two jobs */
+	bool reorders;                      /* the order of its examples is to be made */
+	mp_seed result;
 } SoloSlot;
+
+/* [networks][epochs][examples], examples in the order of each network. */
+typedef struct SoloOrders {
+	uint32_t *host, *device;
+	uint64_t epochs; /* 0: nothing was made ahead */
+} SoloOrders;
+
+/* Networks of a job. Host arrays of weights are those that begin or end. */
+typedef struct SoloSet {
+	struct SoloRun *r;
+	Solo s;
+	SoloSlot *slot;
+	bool *idle;
+	uint32_t busy;
+	uint64_t epochs; /* of the job at hand */
+	JobRun job;
+	bool running, has_run; /* has_run: its results are to be looked at */
+	Tally none;
+	float *w, *copies; /* [networks] on the host, as on the device */
+	uint16_t *half;
+	SoloOrders orders[2]; /* of the job at hand, and of the one after it, */
+	uint32_t orders_next; /* which is this one */
+	double *param;        /* [networks][updates][P_COUNT] of a job */
+} SoloSet;
 
 typedef struct SoloRun {
 	Cuda *c;
 	Restarts *all;
-	Solo s;
-	SoloSlot *slot;
+	SoloSet set[SETS];
+	uint32_t sets, networks; /* networks: of a set */
 	Until until;
 	Update update;
 	uint64_t examples, batch, each; /* each: updates of an epoch */
-	uint64_t epochs;                /* of the job at hand */
-	uint32_t busy;
-	bool shuffled, *idle;
-	bool scheduled; /* numbers change from one update to the next */
-	double *param;  /* [networks][updates][P_COUNT] of a job, then */
-	uint32_t *cases;
-	double *v; /* [links] */
+	uint64_t most_epochs;           /* of a job */
+	bool shuffled;
+	bool scheduled;          /* numbers change from one update to the next */
+	uint64_t *place;         /* [links] of their weights */
+	float *first_w;          /* [floats] weights of any seed: what is no link */
+	float *state[MAX_STATE]; /* [networks][solo_floats] that every seed begins with */
+	double *v;               /* [threads][links] */
+	float *links;            /* [threads][links] */
 } SoloRun;
 
 /* ---- which networks ---- */
@@ -65,199 +94,426 @@ static bool solo_fits(SoloRun *r)
 	return (uint64_t)o->updates % r->each == 0 && (r->all->own >= LEAST_NETWORKS || !c->gpu->driver);
 }
 
+/* ---- threads of the host ---- */
+
+static uint32_t thread_count(const SoloRun *r) { return r->c->cpu->pool ? pool_threads(r->c->cpu->pool) : 1; }
+
+static void on_threads(SoloSet *s, PoolFn *fn)
+{
+	Pool *pool = s->r->c->cpu->pool;
+
+	if (pool)
+		pool_run(pool, fn, s);
+	else
+		fn(s, 0);
+}
+
 /* ---- seeds ---- */
 
-static float *weights_of(const SoloRun *r, uint32_t i) { return r->s.w + i * solo_floats(&r->c->job); }
+static uint64_t w_row(const SoloRun *r) { return solo_floats(&r->c->job); }
+static uint64_t copy_row(const SoloRun *r) { return solo_copies(r->c->copy_floats); }
 
-static void slot_begin(SoloRun *r, uint32_t i, uint64_t number)
+static void weights_begin(void *arg, uint32_t thread)
+{
+	SoloSet *s = arg;
+	SoloRun *r = s->r;
+	const Cuda *c = r->c;
+	double *v = r->v + thread * c->net->links;
+
+	for (uint32_t i = thread; i < r->networks; i += thread_count(r)) {
+		float *w = s->w + i * w_row(r);
+		if (!s->slot[i].begins)
+			continue;
+		net_weights(c->net, r->all->first + s->slot[i].number, 0, ALL_LINKS, v);
+		memcpy(w, r->first_w, c->floats * sizeof *w);
+		for (uint64_t l = 0; l < c->net->links; l++)
+			w[r->place[l]] = (float)v[l];
+		weights_copies(c, w, s->copies + i * copy_row(r));
+		if (c->half)
+			weights_halves(c, w, s->half + i * w_row(r));
+	}
+}
+
+/* Networks from `first` on that begin. */
+static void run_upload(SoloSet *s, uint64_t first, uint64_t count)
+{
+	SoloRun *r = s->r;
+	Cuda *c = r->c;
+	uint64_t at = first * w_row(r), copy = first * copy_row(r), floats = count * w_row(r);
+
+	gpu_copy_begin(c->gpu, s->s.w + at, s->w + at, floats * sizeof(float));
+	for (int k = 0; k < c->rule->states; k++)
+		gpu_copy_begin(c->gpu, s->s.state[k] + at, r->state[k], floats * sizeof(float));
+	gpu_copy_begin(c->gpu, s->s.copies + copy, s->copies + copy, count * copy_row(r) * sizeof(float));
+	if (c->half)
+		gpu_copy_begin(c->gpu, s->s.half + at, s->half + at, floats * sizeof(uint16_t));
+}
+
+static void slots_fill(SoloSet *s)
+{
+	SoloRun *r = s->r;
+	uint32_t begun = 0;
+
+	for (uint32_t i = 0; i < r->networks; i++) {
+		SoloSlot *slot = &s->slot[i];
+		uint64_t number;
+		slot->begins = slot->number == NO_SEED && restarts_take(r->all, &number);
+		if (!slot->begins)
+			continue;
+		slot->number = number;
+		slot->epoch = 0;
+		if (slot->order) {
+			slot->order->seed = r->all->first + number;
+			order_forget(slot->order);
+		}
+		s->idle[i] = false;
+		begun++;
+	}
+	s->busy += begun;
+	if (!begun)
+		return;
+	on_threads(s, weights_begin);
+	for (uint32_t i = 0, end; i < r->networks; i = end) {
+		for (end = i + 1; end < r->networks && s->slot[end].begins == s->slot[i].begins; end++)
+			;
+		if (s->slot[i].begins)
+			run_upload(s, i, end - i);
+	}
+}
+
+static void seeds_end(void *arg, uint32_t thread)
+{
+	SoloSet *s = arg;
+	SoloRun *r = s->r;
+	uint64_t links = r->c->net->links;
+	float *v = r->links + thread * links;
+
+	for (uint32_t i = thread; i < r->networks; i += thread_count(r)) {
+		SoloSlot *slot = &s->slot[i];
+		mp_seed *result = &slot->result;
+		bool finite = true;
+		if (!slot->ends)
+			continue;
+		for (uint64_t l = 0; l < links; l++) {
+			v[l] = s->w[i * w_row(r) + r->place[l]];
+			finite &= v[l] - v[l] == 0;
+		}
+		if (!result->failed && !finite)
+			*result = (mp_seed){ .failed = 1, .epochs = result->epochs };
+		else if (!result->failed)
+			floats_fingerprint(v, links, result->fingerprint);
+		result->seed = r->all->first + slot->number;
+		restarts_end(r->all, slot->number, result);
+	}
+}
+
+/* After a job: does the seed end here? */
+static bool slot_ends(SoloSet *s, uint32_t i)
+{
+	SoloRun *r = s->r;
+	const JobResult *from = &s->s.result[i];
+	const Tally *tally = s->s.tally + i * SOLO_EPOCHS, *last = from->epoch ? &tally[from->epoch - 1] : NULL;
+	SoloSlot *slot = &s->slot[i];
+	mp_seed *result = &slot->result;
+
+	assert(s->s.tally);
+	slot->epoch += from->epoch;
+	*result = (mp_seed){ 0 };
+	if (last && !isfinite(last->error))
+		*result = (mp_seed){ .failed = 1, .epochs = slot->epoch - 1 };
+	else if (from->stop && from->epoch < SOLO_EPOCHS && !isfinite(tally[from->epoch].error))
+		*result = (mp_seed){ .failed = 1, .epochs = slot->epoch };
+	return result->failed || seed_ends(r->c->opt, &r->until, last, slot->epoch, slot->epoch * r->each, result);
+}
+
+/* Seeds that have ended in the last job of the set. */
+static void slots_check(SoloSet *s)
+{
+	SoloRun *r = s->r;
+	uint32_t ended = 0, first = r->networks, end = 0;
+
+	for (uint32_t i = 0; i < r->networks; i++) {
+		s->slot[i].ends = s->slot[i].number != NO_SEED && slot_ends(s, i);
+		if (!s->slot[i].ends)
+			continue;
+		first = ended ? first : i;
+		end = i + 1;
+		ended++;
+	}
+	if (!ended)
+		return;
+	gpu_fetch_begin(r->c->gpu, s->w + first * w_row(r), s->s.w + first * w_row(r),
+	                (end - first) * w_row(r) * sizeof(float), true);
+	gpu_copies_wait(r->c->gpu);
+	on_threads(s, seeds_end);
+	for (uint32_t i = first; i < end; i++)
+		if (s->slot[i].ends) {
+			s->slot[i].number = NO_SEED;
+			s->idle[i] = true;
+		}
+	s->busy -= ended;
+	restarts_report(r->all);
+}
+
+/* ---- how long ---- */
+
+/* Of a job, at most. */
+static uint64_t longest_job(const SoloRun *r)
+{
+	const Until *u = &r->until;
+	double each = (double)r->examples * (double)r->c->net->links, networks = r->networks, most = SOLO_EPOCHS;
+	bool open = !isnan(u->error) || !isnan(u->right) || !isnan(u->within);
+
+	most = fmin(most, fmin(JOB_WORK / each, (double)(SOLO_UPDATES / r->each)));
+	if (open)
+		most = fmin(most, OPEN_WORK / (each * networks));
+	if (r->shuffled)
+		most = fmin(most, ORDER_BYTES / ((double)r->examples * networks * sizeof(uint32_t)));
+	return most < 1 ? 1 : (uint64_t)most;
+}
+
+/* As many epochs as every seed needs at least that does not end in the next `done` ones. */
+static uint64_t job_epochs(const SoloSet *s, uint64_t done)
+{
+	const SoloRun *r = s->r;
+	const Options *o = r->c->opt;
+	uint64_t epochs = r->most_epochs, most = (uint64_t)o->epochs;
+
+	if (o->updates && (!most || (uint64_t)o->updates / r->each < most))
+		most = (uint64_t)o->updates / r->each;
+	for (uint32_t i = 0; most && i < r->networks; i++)
+		if (s->slot[i].number != NO_SEED && s->slot[i].epoch + done < most)
+			epochs = min_u64(epochs, most - s->slot[i].epoch - done);
+	return epochs;
+}
+
+/* ---- orders of examples ---- */
+
+static void orders_make(void *arg, uint32_t thread)
+{
+	SoloSet *s = arg;
+	SoloRun *r = s->r;
+	SoloOrders *o = &s->orders[s->orders_next];
+
+	for (uint32_t i = thread; i < r->networks; i += thread_count(r)) {
+		uint32_t *to = o->host + i * o->epochs * r->examples;
+		SoloSlot *slot = &s->slot[i];
+		for (uint64_t e = 0; slot->reorders && e < o->epochs; e++) {
+			order_epoch(slot->order, slot->ahead_epoch + e);
+			for (uint64_t k = 0; k < r->examples; k++)
+				*to++ = (uint32_t)order_at(slot->order, k);
+		}
+	}
+}
+
+/* Of epochs that begin so many after the last; those that have been made already are kept. */
+static void orders_take(SoloSet *s, uint64_t epochs, uint64_t done)
+{
+	SoloRun *r = s->r;
+	SoloOrders *o = &s->orders[s->orders_next];
+	uint64_t each = epochs * r->examples;
+	bool kept = o->epochs == epochs;
+
+	o->epochs = epochs;
+	for (uint32_t i = 0; i < r->networks; i++) {
+		SoloSlot *slot = &s->slot[i];
+		bool same = kept && slot->ahead_number == slot->number && slot->ahead_epoch == slot->epoch + done;
+		slot->reorders = slot->number != NO_SEED && !same;
+		slot->ahead_number = slot->number;
+		slot->ahead_epoch = slot->epoch + done;
+	}
+	on_threads(s, orders_make);
+	for (uint32_t i = 0, end; i < r->networks; i = end) {
+		for (end = i + 1; end < r->networks && s->slot[end].reorders == s->slot[i].reorders; end++)
+			;
+		if (s->slot[i].reorders)
+			gpu_copy_begin(r->c->gpu, o->device + i * each, o->host + i * each, (end - i) * each * sizeof *o->host);
+	}
+}
+
+/* ---- jobs ---- */
+
+/* Numbers of the updates of the next epochs, for each network. */
+static void params_make(void *arg, uint32_t thread)
+{
+	SoloSet *s = arg;
+	SoloRun *r = s->r;
+	const Options *o = r->c->opt;
+	uint64_t count = s->epochs * r->each;
+	Update u;
+
+	for (uint32_t i = thread; i < r->networks; i += thread_count(r))
+		for (uint64_t k = 0; k < count && s->slot[i].number != NO_SEED; k++) {
+			uint64_t epoch = s->slot[i].epoch + k / r->each, done = k % r->each * r->batch;
+			uint64_t n = min_u64(r->batch, r->examples - done);
+			update_fill(o, s->slot[i].epoch * r->each + 1 + k, (double)epoch + (double)done / (double)r->examples,
+			            (double)n / (double)r->examples, &u);
+			memcpy(s->param + (i * count + k) * P_COUNT, u.param, sizeof u.param);
+		}
+}
+
+/* False: there is no kernel for it. */
+static bool set_job(SoloSet *s)
+{
+	SoloRun *r = s->r;
+	Cuda *c = r->c;
+
+	s->epochs = job_epochs(s, 0);
+	s->s.cases = r->shuffled ? s->orders[s->orders_next].device : NULL;
+	if (r->shuffled)
+		orders_take(s, s->epochs, 0);
+	if (r->scheduled)
+		on_threads(s, params_make);
+	s->s.param = s->param;
+	s->s.params = s->epochs * r->each;
+	memset(s->s.tally, 0, (uint64_t)r->networks * SOLO_EPOCHS * sizeof *s->s.tally);
+	memset(s->s.result, 0, r->networks * sizeof *s->s.result);
+	for (uint32_t i = 0; i < r->networks; i++)
+		s->s.result[i].stop = s->idle[i];
+	Work w = { .mode = JOB_UPDATE,
+		       .examples = r->examples,
+		       .batch = r->batch,
+		       .count = s->epochs * r->each,
+		       .update = &r->update,
+		       .same = !r->scheduled,
+		       .until = &r->until,
+		       .tally = &s->none,
+		       .epochs = 1,
+		       .solo = &s->s };
+	return job_prepare(c, &w, &s->job);
+}
+
+/* The next job of a set, while that of the other may be running. False: there are no seeds for it. */
+static bool set_prepare(SoloSet *s)
+{
+	if (s->has_run)
+		slots_check(s);
+	s->has_run = false;
+	slots_fill(s);
+	return s->busy && set_job(s);
+}
+
+/* Without another set, orders of the next job are made meanwhile: they do not depend on its results. */
+static void set_start(SoloSet *s)
+{
+	const SoloRun *r = s->r;
+
+	job_start(r->c, &s->job, NULL);
+	s->running = true;
+	if (!r->shuffled || r->sets > 1)
+		return;
+	s->orders_next = !s->orders_next;
+	s->orders[s->orders_next].epochs = 0;
+	if (s->busy)
+		orders_take(s, job_epochs(s, s->epochs), s->epochs);
+}
+
+static void set_finish(SoloSet *s)
+{
+	if (!s->running)
+		return;
+	job_finish(s->r->c, &s->job);
+	s->running = false;
+	s->has_run = true;
+}
+
+static void sets_run(SoloRun *r)
+{
+	for (SoloSet *now = r->set; !r->all->run->stop;) {
+		SoloSet *next = r->sets > 1 ? &r->set[now == r->set] : now;
+		bool ready = next != now && set_prepare(next);
+		set_finish(now);
+		if (!ready && !set_prepare(now))
+			break;
+		now = ready ? next : now;
+		set_start(now);
+	}
+	for (uint32_t i = 0; i < r->sets; i++) { /* after a stop */
+		set_finish(&r->set[i]);
+		if (r->set[i].has_run)
+			slots_check(&r->set[i]);
+	}
+}
+
+/* ---- memory ---- */
+
+static void note_place(void *arg, Unit unit, uint64_t link, uint64_t place)
+{
+	(void)unit;
+	((uint64_t *)arg)[link] = place;
+}
+
+/* What all seeds have in common. */
+static void run_take(SoloRun *r, DeviceMemory *m)
 {
 	Cuda *c = r->c;
-	uint64_t seed = r->all->first + number;
-	float *state[MAX_STATE] = { NULL };
+	Arena *a = &c->cx->scratch;
+	uint64_t links = c->net->links;
 
-	r->slot[i].number = number;
-	r->slot[i].epoch = 0;
-	if (r->slot[i].order) {
-		r->slot[i].order->seed = seed;
-		order_forget(r->slot[i].order);
-	}
-	net_weights(c->net, seed, 0, ALL_LINKS, r->v);
+	r->place = NEW(a, links, uint64_t);
+	layout_links(c->cpu->layout, 0, links, note_place, r->place);
+	r->v = NEW(a, thread_count(r) * links, double);
+	r->links = NEW(a, thread_count(r) * links, float);
+	r->first_w = NEW(a, c->floats, float);
+	net_weights(c->net, r->all->first, 0, ALL_LINKS, r->v);
 	target_cpu.set(c->cpu, 0, 0, ALL_LINKS, r->v);
+	memcpy(r->first_w, c->cpu->w, c->floats * sizeof *r->first_w);
 	for (int k = 0; k < c->rule->states; k++) {
 		for (Unit u = 0; u < c->net->units; u++)
 			for (uint64_t l = c->net->row[u]; l < c->net->row[u + 1]; l++)
 				r->v[l] = rule_start(c->rule, k, c->opt, (double)net_block(c->net, u, l)->rate);
 		target_cpu.set(c->cpu, k + 1, 0, ALL_LINKS, r->v);
-		state[k] = r->s.state[k] + i * solo_floats(&c->job);
+		r->state[k] = gpu_host_memory(m, r->networks * w_row(r) * sizeof(float));
+		memset(r->state[k], 0, r->networks * w_row(r) * sizeof(float));
+		for (uint32_t i = 0; i < r->networks; i++)
+			memcpy(r->state[k] + i * w_row(r), c->cpu->state[k], c->floats * sizeof(float));
 	}
-	weights_put(c, weights_of(r, i), r->s.copies + i * solo_copies(c->copy_floats),
-	            c->half ? r->s.half + i * solo_floats(&c->job) : NULL, state);
-	arena_free(&c->temp);
-	r->idle[i] = false;
-	r->busy++;
 }
 
-static void slots_fill(SoloRun *r)
+static void *host_take(DeviceMemory *m, uint64_t bytes)
 {
-	for (uint32_t i = 0; i < r->s.networks; i++) {
-		uint64_t number;
-		if (r->slot[i].number == NO_SEED && restarts_take(r->all, &number))
-			slot_begin(r, i, number);
-	}
+	void *at = gpu_host_memory(m, bytes);
+
+	memset(at, 0, bytes);
+	return at;
 }
 
-static void slot_end(SoloRun *r, uint32_t i, mp_seed *result)
+static void set_take(SoloRun *r, SoloSet *s, DeviceMemory *m)
 {
 	Cuda *c = r->c;
-
-	result->seed = r->all->first + r->slot[i].number;
-	if (!result->failed) {
-		gpu_download(c->gpu, c->cpu->w, weights_of(r, i), c->floats * sizeof(float));
-		target_cpu.get(c->cpu, 0, 0, ALL_LINKS, r->v);
-		if (weights_finite(r->v, c->net->links))
-			weights_fingerprint(r->v, c->net->links, false, result->fingerprint);
-		else
-			*result = (mp_seed){ .seed = result->seed, .failed = 1, .epochs = result->epochs };
-	}
-	restarts_end(r->all, r->slot[i].number, result);
-	r->slot[i].number = NO_SEED;
-	r->idle[i] = true;
-	r->busy--;
-}
-
-/* After a job: ends the seed if it ends here. */
-static void slot_check(SoloRun *r, uint32_t i)
-{
-	const JobResult *from = &r->s.result[i];
-	const Tally *tally = r->s.tally + i * SOLO_EPOCHS, *last = from->epoch ? &tally[from->epoch - 1] : NULL;
-	SoloSlot *s = &r->slot[i];
-	mp_seed result = { 0 };
-
-	assert(r->s.tally);
-	s->epoch += from->epoch;
-	if (last && !isfinite(last->error))
-		result = (mp_seed){ .failed = 1, .epochs = s->epoch - 1 };
-	else if (from->stop && from->epoch < SOLO_EPOCHS && !isfinite(tally[from->epoch].error))
-		result = (mp_seed){ .failed = 1, .epochs = s->epoch };
-	if (result.failed || seed_ends(r->c->opt, &r->until, last, s->epoch, s->epoch * r->each, &result))
-		slot_end(r, i, &result);
-}
-
-/* ---- jobs ---- */
-
-/* Examples of the next epochs, in the order of each network. */
-static void orders_make(void *arg, uint32_t thread)
-{
-	SoloRun *r = arg;
-	uint32_t threads = r->c->cpu->pool ? pool_threads(r->c->cpu->pool) : 1;
-
-	for (uint32_t i = thread; i < r->s.networks; i += threads) {
-		uint32_t *to = r->cases + i * r->epochs * r->examples;
-		SoloSlot *s = &r->slot[i];
-		for (uint64_t e = 0; s->number != NO_SEED && e < r->epochs; e++) {
-			order_epoch(s->order, s->epoch + e);
-			for (uint64_t k = 0; k < r->examples; k++)
-				*to++ = (uint32_t)order_at(s->order, k);
-		}
-	}
-}
-
-/* As many epochs as every seed needs at least. */
-static uint64_t job_epochs(const SoloRun *r)
-{
-	const Options *o = r->c->opt;
-	uint64_t epochs = r->shuffled || r->scheduled ? ORDERED_EPOCHS : SOLO_EPOCHS, most = (uint64_t)o->epochs;
-	double each = (double)r->examples * (double)r->c->net->links;
-
-	epochs = min_u64(epochs, max_u64(1, min_u64((uint64_t)(JOB_WORK / each), SOLO_UPDATES / r->each)));
-
-	if (o->updates && (!most || (uint64_t)o->updates / r->each < most))
-		most = (uint64_t)o->updates / r->each;
-	for (uint32_t i = 0; most && i < r->s.networks; i++)
-		if (r->slot[i].number != NO_SEED)
-			epochs = min_u64(epochs, most - r->slot[i].epoch);
-	return epochs;
-}
-
-/* Numbers of the updates of the next epochs, for each network. */
-static void params_make(SoloRun *r)
-{
-	const Options *o = r->c->opt;
-	uint64_t count = r->epochs * r->each;
-	Update u;
-
-	for (uint32_t i = 0; i < r->s.networks; i++)
-		for (uint64_t k = 0; k < count && r->slot[i].number != NO_SEED; k++) {
-			uint64_t epoch = r->slot[i].epoch + k / r->each, done = k % r->each * r->batch;
-			uint64_t n = min_u64(r->batch, r->examples - done);
-			update_fill(o, r->slot[i].epoch * r->each + 1 + k, (double)epoch + (double)done / (double)r->examples,
-			            (double)n / (double)r->examples, &u);
-			memcpy(r->param + (i * count + k) * P_COUNT, u.param, sizeof u.param);
-		}
-	r->s.param = r->param;
-	r->s.params = count;
-}
-
-/* False: there is no kernel for it. */
-static bool job_run(SoloRun *r)
-{
-	Cuda *c = r->c;
-	Solo *s = &r->s;
-	Tally none = { 0 };
-
-	r->epochs = job_epochs(r);
-	s->cases = r->shuffled ? r->cases : NULL;
-	if (r->shuffled && c->cpu->pool)
-		pool_run(c->cpu->pool, orders_make, r);
-	else if (r->shuffled)
-		orders_make(r, 0);
-	if (r->scheduled)
-		params_make(r);
-	memset(s->tally, 0, (uint64_t)s->networks * SOLO_EPOCHS * sizeof *s->tally);
-	memset(s->result, 0, s->networks * sizeof *s->result);
-	for (uint32_t i = 0; i < s->networks; i++)
-		s->result[i].stop = r->idle[i];
-	Work w = { .mode = JOB_UPDATE,
-		       .examples = r->examples,
-		       .batch = r->batch,
-		       .count = r->epochs * r->each,
-		       .update = &r->update,
-		       .same = !r->scheduled,
-		       .until = &r->until,
-		       .tally = &none,
-		       .epochs = 1,
-		       .solo = s };
-	return work_run(c, &w) != NO_KERNEL;
-}
-
-static void solo_take(SoloRun *r, DeviceMemory *m)
-{
-	Cuda *c = r->c;
-	Solo *s = &r->s;
 	Arena *a = &c->cx->scratch;
-	uint64_t n = s->networks, floats = n * solo_floats(&c->job) * sizeof(float);
+	uint64_t n = r->networks, floats = n * w_row(r), copies = n * copy_row(r) * sizeof(float);
+	uint64_t cases = n * r->most_epochs * r->examples * sizeof(uint32_t);
 
-	s->w = device_alloc(m, floats);
+	s->r = r;
+	s->s.networks = r->networks;
+	s->s.w = device_alloc(m, floats * sizeof(float));
 	for (int k = 0; k < c->rule->states; k++)
-		s->state[k] = device_alloc(m, floats);
-	s->copies = device_alloc(m, n * solo_copies(c->copy_floats) * sizeof(float));
-	if (c->half)
-		s->half = device_alloc(m, n * solo_floats(&c->job) * sizeof *s->half);
-	s->row_error = device_alloc(m, n * c->job.row_capacity * sizeof(float));
-	s->verdict = device_alloc(m, n * c->job.row_capacity);
-	s->leaf_tally = device_alloc(m, n * sizeof(Tally));
-	s->result = NEW(a, n, JobResult);
-	s->tally = NEW(a, n * SOLO_EPOCHS, Tally);
-	s->idle = r->idle = NEW(a, n, bool);
-	r->slot = NEW(a, n, SoloSlot);
-	r->v = NEW(a, c->net->links, double);
-	r->cases = r->shuffled ? NEW(a, n * ORDERED_EPOCHS * r->examples, uint32_t) : NULL;
-	r->param = r->scheduled ? NEW(a, n * ORDERED_EPOCHS * r->each * P_COUNT, double) : NULL;
+		s->s.state[k] = device_alloc(m, floats * sizeof(float));
+	s->s.copies = device_alloc(m, copies);
+	s->w = host_take(m, floats * sizeof(float));
+	s->copies = host_take(m, copies);
+	if (c->half) {
+		s->s.half = device_alloc(m, floats * sizeof *s->s.half);
+		s->half = host_take(m, floats * sizeof *s->half);
+	}
+	s->s.row_error = device_alloc(m, n * c->job.row_capacity * sizeof(float));
+	s->s.verdict = device_alloc(m, n * c->job.row_capacity);
+	s->s.leaf_tally = device_alloc(m, n * sizeof(Tally));
+	s->s.result = NEW(a, n, JobResult);
+	s->s.tally = NEW(a, n * SOLO_EPOCHS, Tally);
+	s->s.idle = s->idle = NEW(a, n, bool);
+	s->slot = NEW(a, n, SoloSlot);
+	for (uint32_t i = 0; r->shuffled && i < (r->sets > 1 ? 1 : COUNT(s->orders)); i++) {
+		s->orders[i].device = device_alloc(m, cases);
+		s->orders[i].host = host_take(m, cases);
+	}
+	s->param = r->scheduled ? NEW(a, n * r->most_epochs * r->each * P_COUNT, double) : NULL;
 	for (uint32_t i = 0; i < n; i++) {
-		r->slot[i].number = NO_SEED;
-		r->idle[i] = true;
+		s->slot[i].number = NO_SEED;
+		s->idle[i] = true;
 		if (r->shuffled)
-			r->slot[i].order = order_new(a, r->examples, 0, true);
+			s->slot[i].order = order_new(a, r->examples, 0, true);
 	}
 }
 
@@ -272,19 +528,22 @@ bool solo_run(Cuda *c, Restarts *all)
 		return false;
 	until_parse(c->opt->until, &r->until);
 	update_fill(c->opt, 1, 0, (double)r->batch / (double)r->examples, &r->update);
-	r->s.networks = (uint32_t)min_u64(c->gpu->blocks, all->own);
-	solo_take(r, &memory);
-	bool covered = job_run(r); /* all are idle: makes the kernel */
-	all->began = all->reported = clock_seconds();
-	for (; covered && !all->run->stop; restarts_report(all)) {
-		slots_fill(r);
-		if (!r->busy)
-			break;
-		job_run(r);
-		for (uint32_t i = 0; i < r->s.networks; i++)
-			if (r->slot[i].number != NO_SEED)
-				slot_check(r, i);
+	r->networks = (uint32_t)min_u64(c->gpu->blocks, all->own);
+	r->sets = all->own >= 2 * (uint64_t)r->networks ? SETS : 1;
+	r->most_epochs = longest_job(r);
+	all->parallel = r->networks;
+	run_take(r, &memory);
+	for (uint32_t i = 0; i < r->sets; i++)
+		set_take(r, &r->set[i], &memory);
+	bool covered = set_job(r->set); /* all are idle: makes the kernel */
+	if (covered) {
+		set_start(r->set);
+		set_finish(r->set);
+		r->set->has_run = false;
+		all->began = all->reported = clock_seconds();
+		sets_run(r);
 	}
+	gpu_copies_wait(c->gpu);
 	device_free(&memory);
 	c->host_newer = true;
 	return covered;

@@ -267,29 +267,22 @@ void lower_weights(Cuda *c)
 	c->device_newer = c->pending_full = false;
 }
 
-/* Transposed forms of all weights. */
-static void upload_copies(Cuda *c, float *to)
+void weights_copies(const Cuda *c, const float *w, float *to)
 {
 	const Layout *l = c->cpu->layout;
 
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *p = &l->panel[i];
 		uint32_t rows = panel_rows(p), cols = p->list ? 0 : panel_cols(p), copy_row = c->copy_row[i];
-		if (c->copy[i] == NO_COPY)
-			continue;
-		float *v = arena_alloc(&c->temp, (size_t)copy_row * cols, sizeof *v);
-		for (uint32_t r = 0; r < rows; r++)
+		for (uint32_t r = 0; c->copy[i] != NO_COPY && r < rows; r++)
 			for (uint32_t n = 0; n < cols; n++)
-				v[(size_t)n * copy_row + r] = c->cpu->w[p->at + (size_t)r * p->row + n];
-		gpu_upload(c->gpu, to + c->copy[i], v, (uint64_t)copy_row * cols * sizeof *v);
+				to[c->copy[i] + (size_t)n * copy_row + r] = w[p->at + (size_t)r * p->row + n];
 	}
 }
 
-/* Weights from units other than the true one; all other places are 0. */
-static void upload_halves(Cuda *c, uint16_t *to)
+void weights_halves(const Cuda *c, const float *w, uint16_t *to)
 {
 	const Layout *l = c->cpu->layout;
-	uint16_t *half = arena_alloc(&c->temp, c->floats, sizeof *half);
 
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *p = &l->panel[i];
@@ -297,28 +290,32 @@ static void upload_halves(Cuda *c, uint16_t *to)
 		for (uint32_t r = 0; r < rows; r++)
 			for (uint32_t n = 0; n < cols; n++) {
 				uint64_t at = p->at + (uint64_t)r * p->row + n;
-				half[at] = (p->by_source ? r : n) == bias ? 0 : half_of(c->cpu->w[at]);
+				to[at] = (p->by_source ? r : n) == bias ? 0 : half_of(w[at]);
 			}
 	}
-	gpu_upload(c->gpu, to, half, c->floats * sizeof *half);
 }
 
-void weights_put(Cuda *c, float *w, float *copies, uint16_t *half, float *const state[MAX_STATE])
+static void weights_put(Cuda *c)
 {
 	uint64_t bytes = c->floats * sizeof(float);
+	float *copies = NEW(&c->temp, c->copy_floats + 1, float);
 
-	gpu_upload(c->gpu, w, c->cpu->w, bytes);
+	gpu_upload(c->gpu, c->job.w, c->cpu->w, bytes);
 	for (int k = 0; k < c->rule->states; k++)
-		gpu_upload(c->gpu, state[k], c->cpu->state[k], bytes);
-	upload_copies(c, copies);
-	if (half)
-		upload_halves(c, half);
+		gpu_upload(c->gpu, c->job.state[k], c->cpu->state[k], bytes);
+	weights_copies(c, c->cpu->w, copies);
+	gpu_upload(c->gpu, c->job.copies, copies, c->copy_floats * sizeof *copies);
+	if (c->job.half) {
+		uint16_t *half = NEW(&c->temp, c->floats, uint16_t);
+		weights_halves(c, c->cpu->w, half);
+		gpu_upload(c->gpu, c->job.half, half, c->floats * sizeof *half);
+	}
 }
 
 void weights_upload(Cuda *c)
 {
 	if (c->host_newer)
-		weights_put(c, c->job.w, c->job.copies, c->job.half, c->job.state);
+		weights_put(c);
 	c->host_newer = false;
 }
 

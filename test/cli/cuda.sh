@@ -121,6 +121,9 @@ for args in "9 64 encoder-8-3-8.topo --epochs 60 --until right:0.2 --restarts 90
 	cat notes
 	cmp cpu.json cuda.json && echo $(grep -o '"seed"' cuda.json | wc -l) $(grep -o '"solved": true' cuda.json | wc -l)
 done
+for args in "xor.topo --epochs 2 --restarts 40" "encoder-8-3-8.topo --batch 3 --epochs 1 --restarts 9"; do
+	$MICROPROP train $args --until never --target cuda --quiet | sed -nE 's/.* MCPS(.* in parallel)/\1/p'
+done
 
 # Inside: activations at a tick, damaged networks.
 $MICROPROP train example:triangle --epochs 5 --save t.safetensors --json >/dev/null

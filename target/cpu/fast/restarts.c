@@ -590,6 +590,7 @@ bool cpu_restarts(Ctx *cx, Program *p, Restarts *all)
 	c.sequences = p->net->copies || p->bound->data->seq;
 	if (!fits(&c))
 		return false;
+	all->parallel = LANES;
 	c.place_of = NEW(&cx->scratch, p->net->links, uint32_t);
 	c.net = small_make(&cx->scratch, p->layout, p->opt, &(SmallShape){ LANE_SEED, chunk_cases(&c), NULL }, c.place_of);
 	until_parse(p->opt->until, &c.until);
