@@ -109,7 +109,7 @@ typedef struct CaseArrays {
 	uint64_t cases; /* that they are for */
 	float *x, *value, *y, *weight;
 	uint64_t *from;
-	uint32_t *index;
+	uint32_t *index, *bits, *y_bits;
 	uint16_t *short_list, *xh;
 	CodeOwn *own;
 } CaseArrays;
@@ -127,6 +127,7 @@ typedef struct DeviceBound {
 	TickPlan ticks;
 	const float *no_targets; /* of the device */
 	float middle;
+	bool has_y_bits;                                               /* all targets are 0 or 1 */
 	bool right_here, has_masks, has_values, has_short, has_weight; /* masks: of index lists, which */
 	uint64_t list_numbers;                                         /* have so many numbers */
 	CodeOwn *own;                                                  /* NULL, or [cases] on the host */
@@ -224,6 +225,8 @@ uint16_t half_of(float x);         /* to nearest, of two to the even one, as the
 
 /* ---- data.c ---- */
 
+struct Part;
+uint32_t half_words(const struct Part *t); /* bf16: of a part of inputs in a row of DeviceData.bits */
 void data_put(Cuda *c, DeviceBound *b);
 /* These cases go to a slot of streamed data, in the background: gpu_copies_wait. d gets its addresses. */
 void slot_fill(Cuda *c, uint32_t slot, const uint64_t *number, uint64_t count, DeviceData *d);

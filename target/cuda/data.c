@@ -16,10 +16,11 @@ enum { STAGED_BYTES = 1 << 24, SLOT_SHARE = 16, MOST_SLOT = 1 << 30 }; /* SLOT_S
 static uint64_t case_bytes(const DeviceBound *b)
 {
 	const DeviceData *d = &b->data;
-	uint64_t bytes = d->targets * sizeof(float) + (b->has_weight ? sizeof(float) : 0) + (b->own ? sizeof(CodeOwn) : 0);
+	uint64_t bytes = d->targets * sizeof(float) + (b->has_y_bits ? sizeof(uint32_t) : 0) +
+	                 (b->has_weight ? sizeof(float) : 0) + (b->own ? sizeof(CodeOwn) : 0);
 
 	if (!b->has_masks)
-		return bytes + d->x_row * sizeof(float) + d->xh_row * sizeof(uint16_t);
+		return bytes + d->x_row * sizeof(float) + d->xh_row * sizeof(uint16_t) + d->bits_row * sizeof(uint32_t);
 	bytes += sizeof(uint64_t) + (b->has_short ? d->short_row * sizeof(uint16_t) : 0);
 	return bytes + b->list_longest * (sizeof(uint32_t) + (b->has_values ? sizeof(float) : 0));
 }
@@ -40,6 +41,8 @@ static CaseArrays host_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t ca
 		a.x = gpu_host_memory(m, cases * d->x_row * sizeof *a.x);
 	if (d->xh_row)
 		a.xh = gpu_host_memory(m, cases * d->xh_row * sizeof *a.xh);
+	if (d->bits_row)
+		a.bits = gpu_host_memory(m, cases * d->bits_row * sizeof *a.bits);
 	if (b->has_masks) {
 		a.from = gpu_host_memory(m, (cases + 1) * sizeof *a.from);
 		a.index = gpu_host_memory(m, numbers * sizeof *a.index);
@@ -50,6 +53,8 @@ static CaseArrays host_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t ca
 		a.short_list = gpu_host_memory(m, cases * d->short_row * sizeof *a.short_list);
 	if (d->targets)
 		a.y = gpu_host_memory(m, cases * d->targets * sizeof *a.y);
+	if (b->has_y_bits)
+		a.y_bits = gpu_host_memory(m, cases * sizeof *a.y_bits);
 	if (b->has_weight)
 		a.weight = gpu_host_memory(m, cases * sizeof *a.weight);
 	if (b->own)
@@ -67,6 +72,8 @@ static CaseArrays device_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t 
 		a.x = device_alloc(m, cases * d->x_row * sizeof *a.x);
 	if (d->xh_row)
 		a.xh = device_alloc(m, cases * d->xh_row * sizeof *a.xh);
+	if (d->bits_row)
+		a.bits = device_alloc(m, cases * d->bits_row * sizeof *a.bits);
 	if (b->has_masks) {
 		a.from = device_alloc(m, (cases + 1) * sizeof *a.from);
 		a.index = device_alloc(m, numbers * sizeof *a.index);
@@ -77,6 +84,8 @@ static CaseArrays device_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t 
 		a.short_list = device_alloc(m, cases * d->short_row * sizeof *a.short_list);
 	if (d->targets)
 		a.y = device_alloc(m, cases * d->targets * sizeof *a.y);
+	if (b->has_y_bits)
+		a.y_bits = device_alloc(m, cases * sizeof *a.y_bits);
 	if (b->has_weight)
 		a.weight = device_alloc(m, cases * sizeof *a.weight);
 	if (b->own)
@@ -88,11 +97,13 @@ static void use_arrays(DeviceData *d, const CaseArrays *a)
 {
 	d->x = a->x;
 	d->xh = a->xh;
+	d->bits = a->bits;
 	d->from = a->from;
 	d->index = a->index;
 	d->value = a->value;
 	d->short_list = a->short_list;
 	d->y = a->y;
+	d->y_bits = a->y_bits;
 	d->weight = a->weight;
 	d->own = a->own;
 }
@@ -171,6 +182,57 @@ static void fill_halves(const Filling *f, uint64_t i, uint64_t number, float *ro
 	}
 }
 
+uint32_t half_words(const Part *t) { return (uint32_t)round_up(ceil_div(half_columns(t), 32), 2); }
+
+static void bit_set(uint32_t *row, uint32_t c) { row[c / 32] |= 1u << bit_place(c % 32); }
+
+/* The same, a bit for each column; inputs are in row. */
+static void fill_bits(const Filling *f, uint64_t i, const float *row)
+{
+	uint32_t *x = f->to->bits + i * f->b->data.bits_row;
+
+	memset(x, 0, f->b->data.bits_row * sizeof *x);
+	for (const Part *t = f->l->part; t < f->l->part + f->l->parts; x += half_words(t), t++) {
+		for (uint32_t n = 0; half_columns(t) && n < t->count; n++)
+			if (row[t->input + n] != 0)
+				bit_set(x, n);
+		if (half_columns(t) && t->one)
+			bit_set(x, t->count);
+	}
+}
+
+/* All inputs are 0 or 1. */
+static bool is_binary(const Cuda *c, const Data *d)
+{
+	float *row = NEW(&c->cx->scratch, d->inputs + 1, float);
+
+	if (d->x_indptr && !d->x_values)
+		return true;
+	for (uint64_t i = 0; i < d->cases; i++) {
+		data_x(d, i, row);
+		for (uint32_t k = 0; k < d->inputs; k++)
+			if (row[k] != 0 && row[k] != 1)
+				return false;
+	}
+	return true;
+}
+
+/* The same of targets, of which a word has room for 32. */
+static bool has_binary_targets(const Cuda *c, const Data *d)
+{
+	float *row = NEW(&c->cx->scratch, d->targets + 1, float);
+
+	if (!d->y || d->targets > 32)
+		return false;
+	for (uint64_t i = 0; i < d->cases; i++) {
+		data_y(d, i, row);
+		for (uint32_t k = 0; k < d->targets; k++)
+			if (row[k] != 0 && row[k] != 1)
+				return false;
+	}
+	return true;
+}
+
 static void fill_share(void *arg, uint32_t thread)
 {
 	const Filling *f = arg;
@@ -187,10 +249,17 @@ static void fill_share(void *arg, uint32_t thread)
 		}
 		if (a->xh)
 			fill_halves(f, i, number, row);
+		if (a->bits)
+			fill_bits(f, i, row);
 		if (a->from)
 			fill_list(f, i, number, row);
 		if (a->y)
 			data_y(f->d, number, a->y + i * d->targets);
+		if (a->y_bits) {
+			a->y_bits[i] = 0;
+			for (uint32_t n = 0; n < d->targets; n++)
+				a->y_bits[i] |= (uint32_t)(a->y[i * d->targets + n] != 0) << n;
+		}
 		if (a->weight)
 			a->weight[i] = f->d->weight[number];
 		if (a->own)
@@ -228,6 +297,8 @@ static void arrays_copy(Cuda *c, const Filling *f, const CaseArrays *to, uint64_
 		copy(c->gpu, to->x + first * d->x_row, a->x, n * d->x_row * sizeof *a->x);
 	if (a->xh)
 		copy(c->gpu, to->xh + first * d->xh_row, a->xh, n * d->xh_row * sizeof *a->xh);
+	if (a->bits)
+		copy(c->gpu, to->bits + first * d->bits_row, a->bits, n * d->bits_row * sizeof *a->bits);
 	if (a->from) {
 		copy(c->gpu, to->from + first, a->from, (n + 1) * sizeof *a->from);
 		copy(c->gpu, to->index + f->numbers, a->index, numbers * sizeof *a->index);
@@ -238,6 +309,8 @@ static void arrays_copy(Cuda *c, const Filling *f, const CaseArrays *to, uint64_
 		copy(c->gpu, to->short_list + first * d->short_row, a->short_list, n * d->short_row * sizeof *a->short_list);
 	if (a->y)
 		copy(c->gpu, to->y + first * d->targets, a->y, n * d->targets * sizeof *a->y);
+	if (a->y_bits)
+		copy(c->gpu, to->y_bits + first, a->y_bits, n * sizeof *a->y_bits);
 	if (a->weight)
 		copy(c->gpu, to->weight + first, a->weight, n * sizeof *a->weight);
 	if (a->own)
@@ -389,6 +462,12 @@ void data_put(Cuda *c, DeviceBound *b)
 		lists_put(c, b, d);
 	for (uint32_t k = 0; c->half && !from->index && k < c->cpu->layout->parts; k++)
 		b->data.xh_row += half_columns(&c->cpu->layout->part[k]);
+	if (b->data.xh_row && is_binary(c, d)) {
+		for (uint32_t k = 0; k < c->cpu->layout->parts; k++)
+			b->data.bits_row += half_words(&c->cpu->layout->part[k]);
+		b->data.bits_row = (uint32_t)round_up(b->data.bits_row, 4);
+	}
+	b->has_y_bits = c->half && has_binary_targets(c, d);
 	if (!c->half && !from->index)
 		b->data.x_row = (uint32_t)round_up(d->inputs + 1, 4);
 	if (from->codes)

@@ -164,7 +164,7 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		.slice = { g->made.slice[0], g->made.slice[1] },
 		.images = g->made.images,
 	};
-	if (s.teams == 1 && s.team_blocks > 1 && s.team_blocks <= c->gpu->most_cluster && !test && !c->half)
+	if (s.teams == 1 && s.team_blocks > 1 && s.team_blocks <= c->gpu->most_cluster && !test)
 		s.cluster = s.team_blocks;
 	bool fits = g->made.leaves[0] <= (test ? MOST_LEAVES : j->sums) && g->made.leaf_rows <= j->row_capacity;
 

@@ -473,7 +473,7 @@ static void lower_columns(Cuda *c, DeviceMemory *to)
 	const Net *net = c->net;
 	InputColumns *in = NEW(&to->arena, l->parts, InputColumns);
 	uint32_t *ones = NEW(&to->arena, l->parts + 1, uint32_t), *out = NEW(&to->arena, net->outputs + 1, uint32_t);
-	uint32_t ins = 0, one = 0, contexts = 0, halves = 0;
+	uint32_t ins = 0, one = 0, contexts = 0, halves = 0, words = 0;
 
 	ones[one++] = 0;
 	for (uint32_t k = 0; k < l->parts; k++) {
@@ -484,6 +484,8 @@ static void lower_columns(Cuda *c, DeviceMemory *to)
 			in[ins - 1].half = halves;
 			in[ins - 1].halves = (uint32_t)round_up(t->count + t->one, LANES);
 			halves += in[ins - 1].halves;
+			in[ins - 1].word = words;
+			words += half_words(t);
 		}
 		if (t->one)
 			ones[one++] = t->col + t->count;

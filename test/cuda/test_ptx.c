@@ -184,6 +184,11 @@ static void instructions(void **state)
 		  1 },
 		{ "cvt.rn.f32.f64 %f0, 0d37F0000000000000; mov.b32 %r0, %f0;", 0x00200000 },     /* 2^-128 stays subnormal */
 		{ "cvt.rn.ftz.f32.f64 %f0, 0dB7F0000000000000; mov.b32 %r0, %f0;", 0x80000000 }, /* or becomes zero */
+		{ "ex2.approx.ftz.f32 %f0, 0fC0200000; mov.b32 %r0, %f0;", 0x3e3504f3 },         /* 2^-2.5 */
+		{ "ex2.approx.ftz.f32 %f0, 0f43100000; mov.b32 %r0, %f0;", 0x7f800000 },
+		{ "ex2.approx.ftz.f32 %f0, 0fC3000000; mov.b32 %r0, %f0;", 0 }, /* 2^-128 */
+		{ "rcp.approx.ftz.f32 %f0, 0f40400000; mov.b32 %r0, %f0;", 0x3eaaaaab },
+		{ "rcp.approx.ftz.f32 %f0, 0f7F800000; mov.b32 %r0, %f0;", 0 },
 		{ "cvt.rn.bf16x2.f32 %r0, 0f3F800000, 0f40008000;", 0x3f804000 },
 		{ "cvt.rn.bf16x2.f32 %r0, 0f3F800000, 0f40018000;", 0x3f804002 },
 		{ "setp.lt.u32 %p0, 1, -1; selp.u32 %r0, 4, 5, %p0;", 4 },

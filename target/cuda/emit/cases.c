@@ -4,7 +4,7 @@
  *
  * Lists by input come from masks of rows, so that their rows ascend whichever thread is first. The word of an input
  * has the first group of its list in the low half, the number of groups in the high half. */
-#include "emit.h"
+#include "half_emit.h"
 
 enum { UNROLLED = 8 };
 
@@ -247,6 +247,15 @@ void targets_stage(Kernel *k)
 	if (k->s->job->data.code_count)
 		own_stage(k);
 	remark(e, "targets");
+	if (k->half && k->half->y_bits) {
+		Loop l = loop_begin(e, k->tid, k->my_rows, k->s->threads);
+		Reg number = reg(e, REG_R);
+		case_load(k, number, add(e, k->row0, l.i), less(e, l.i, k->my_rows));
+		ins(e, "cp.async.ca.shared.global [$+#], [$], 4", mad(e, l.i, 4, k->memory), k->at_targets,
+		    place(e, POINTER(k, data.y_bits), number, 4));
+		loop_end(e, &l);
+		return;
+	}
 	for (uint32_t first = 0; first < all; first += k->s->threads * UNROLLED) {
 		Reg number[UNROLLED], col[UNROLLED], row[UNROLLED], is_row[UNROLLED];
 		uint32_t n = (uint32_t)min_u64(ceil_div(all - first, k->s->threads), UNROLLED);

@@ -23,7 +23,9 @@ typedef struct Reg {
 typedef struct Emit {
 	Buf text;
 	uint32_t used[REG_TYPES], labels;
-	bool binary; /* targets are 0 or 1: vec_ptx.h leaves out what others need */
+	bool binary;      /* targets are 0 or 1: vec_ptx.h leaves out what others need */
+	uint32_t meeting; /* 0, or threads, from the first on, that barrier_block is for */
+	bool near;        /* bf16: sigmoids by the instructions that approximate 2^x and 1 / x */
 } Emit;
 
 Reg reg(Emit *e, uint32_t type); /* a new one: R .b32, D .b64, F .f32, G .f64, P .pred, H .b16 */
@@ -350,7 +352,9 @@ void softmax_emit(Kernel *k, const DeviceStep *s);
 void softmax_deltas_emit(Kernel *k, const DeviceStep *s);
 void scores_emit(Kernel *k, bool codes, uint32_t first, uint32_t threads); /* by these threads */
 
-/* What an output passes back. known: it has a target; weight: of the case; total: of targets, where errors need it */
+Reg slope_offset(Emit *e, const DeviceStep *s, Reg slope); /* with the offset that options state */
+/* What an output passes back. known: it has a target, P, or an integer: always; weight: of the case; total: of targets,
+ * where errors need it */
 Reg output_delta(Emit *e, const DeviceStep *s, const ErrorOf *of, Reg known, Reg weight, Reg total);
 double code_margin(const Job *j, double unit); /* of sums of code words; unit: their rounding */
 typedef struct Best {                          /* the largest of some values, the first of equals */
@@ -375,6 +379,11 @@ void judge_rows(Kernel *k, uint32_t first, uint32_t threads);             /* by 
 
 void tally_leaf(Kernel *k, Reg fresh);    /* one warp; fresh: P, or an integer: always */
 void tally_update(Kernel *k, Reg update); /* one warp: joins tallies of leaves; update: its address */
+typedef struct TallyAhead {
+	Reg lane, epoch, done, leaves, ends, to, field, is_field; /* field: of the epoch's tally, by lanes */
+} TallyAhead;
+TallyAhead tally_ahead(Kernel *k, Reg update); /* the same in two parts: what is known before leaves are tallied */
+void tally_finish(Kernel *k, const TallyAhead *a);
 
 /* ---- doubles.c ------------------------------------------------------------------------------------- */
 
@@ -446,7 +455,15 @@ void half_leaf(Kernel *k, Reg update, Reg leaves, const struct Barriers *b);
 void half_prefetch(Kernel *k, Reg update, Reg staged);
 void half_update(Kernel *k, Reg update, Reg next, Reg staged, const struct Barriers *b);
 void half_direct(Kernel *k, Reg update, Reg staged, const struct Barriers *b);
-Reg half_join(Kernel *k, Reg from, uint32_t kind);
+void half_apart(Kernel *k, Reg update, Reg next);
+void half_apart_begin(Kernel *k, Reg update); /* before the first update */
+Reg half_join(Kernel *k, Reg from, uint32_t leaves, uint32_t slice);
+/* update.c: sums of leaves by several warps */
+struct PartsAhead;
+bool update_in_parts(const Kernel *k);
+uint32_t parts_bytes(const Kernel *k); /* in shared memory */
+struct PartsAhead *parts_prepare(Kernel *k);
+void update_parts(Kernel *k, struct PartsAhead *o, uint32_t at, Reg leaves);
 void half_weight(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg w);
 /* Pairs of adjacent places of a panel: row, first column, place; real: the first is a weight. */
 typedef struct RulePair {
@@ -457,6 +474,14 @@ typedef struct RulePairs {
 	uint32_t count;
 } RulePairs;
 void rule_pairs(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const RulePairs *q);
+/* Sums of a lane: high x wide tiles of 16 rows x 8 columns of a panel, `depth` rows of which are weights. */
+typedef struct RuleTiles {
+	Reg row, col;                       /* of the first; wide columns begin with a multiple of 8 */
+	uint32_t high, wide, depth, number; /* number: of the gradient */
+	Reg (*sum)[4];                      /* overwritten with new weights */
+} RuleTiles;
+void rule_tiles(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const RuleTiles *q);
+void half_weights_store(Kernel *k);
 
 /* ---- tiles.c: weights that do not fit into shared memory ---------------------------------------------- */
 

@@ -49,21 +49,24 @@ static const char *step_plan(Kernel *k, const DeviceStep *s)
 	if (s->kind == STEP_GRADIENT) {
 		if (s->a_col % 8 || s->c_col % 8 || s->a > BUF_DELTA || s->c > BUF_DELTA)
 			return "columns that are not aligned";
-		use_halves(h, s->a, s->a_col, s->depth);
-		use_halves(h, s->c, s->c_col, s->cols);
+		if (!bits_of(k, s->a, s->a_col))
+			use_halves(h, s->a, s->a_col, s->depth);
+		if (!bits_of(k, s->c, s->c_col))
+			use_halves(h, s->c, s->c_col, s->cols);
 		return NULL;
 	}
 	if (is_product(k, s)) {
 		if (s->a_col % 8 || s->a > BUF_DELTA)
 			return "columns that are not aligned";
-		use_halves(h, s->a, s->a_col, s->depth);
+		if (!bits_of(k, s->a, s->a_col))
+			use_halves(h, s->a, s->a_col, s->depth);
 	}
 	if (s->kind == STEP_PRODUCT && s->c_col % 8)
 		return "columns that are not aligned";
 	for (uint32_t i = 0; i < n && s->kind != STEP_ONE; i++) {
 		bool operand = is_product(k, s) && !i;
 		bool stored = s->kind == STEP_PRODUCT && a[i].writes;
-		if (!operand && !stored)
+		if (!operand && !stored && !k->half->through)
 			use_floats(k, a[i].buf, a[i].col, a[i].count);
 	}
 	return NULL;
@@ -158,7 +161,7 @@ const HalfRegion *half_region(const Kernel *k, const DeviceStep *s)
 
 /* ---- memory ---- */
 
-static uint32_t take(Kernel *k, uint64_t bytes)
+uint32_t shared_take(Kernel *k, uint64_t bytes)
 {
 	uint32_t at = k->bytes;
 
@@ -175,23 +178,32 @@ static void memory_plan(Kernel *k, uint32_t rows)
 
 	k->block_rows = k->row_space = rows;
 	k->bytes = 0;
-	k->at_info = take(k, 64);
-	k->at_cycles = take(k, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
-	k->at_outputs = take(k, s->job->output_col || k->judged ? 0 : s->job->outputs * 4);
-	k->at_codes = take(k, words * 8);
-	k->at_elements = take(k, words * s->code_longest * 4);
+	k->at_info = shared_take(k, 64);
+	k->at_cycles = shared_take(k, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
+	k->at_outputs = shared_take(k, s->job->output_col || k->judged ? 0 : s->job->outputs * 4);
+	k->at_codes = shared_take(k, words * 8);
+	k->at_elements = shared_take(k, words * s->code_longest * 4);
 	k->has_codes = words != 0;
 	for (uint32_t i = 0; i < h->regions; i++)
-		h->region[i].at = take(k, round_up(h->region[i].rows, 16) * h->region[i].pitch);
+		h->region[i].at = shared_take(k, round_up(h->region[i].rows, 16) * h->region[i].pitch);
 	for (uint32_t i = 0; i < k->regions; i++)
-		k->region[i].at = take(k, k->region[i].row * 4 + 32);
-	k->target_row = (uint32_t)(d->targets | 1) * 4;
-	k->at_targets = take(k, (uint64_t)k->target_row * rows + 16); /* quads are read */
-	k->at_own = take(k, d->code_count ? rows * sizeof(CodeOwn) : 0);
+		k->region[i].at = shared_take(k, k->region[i].row * 4 + 32);
+	k->target_row = h->y_bits ? 4 : (uint32_t)(d->targets | 1) * 4;
 	k->late_row = k->judged ? (late_at(k, NULL, false) / 16 | 1) * 16 : 0;
-	k->at_late = take(k, (uint64_t)k->late_row * rows);
-	k->at_rows = take(k, (uint64_t)k->row * rows + SPARE);
-	h->at_rows = take(k, (uint64_t)h->row * rows + SPARE);
+	k->at_late = shared_take(k, (uint64_t)k->late_row * rows);
+	uint32_t first = k->bytes;
+	k->at_targets = shared_take(k, (uint64_t)k->target_row * rows + 16); /* quads are read */
+	k->at_own = shared_take(k, d->code_count ? rows * sizeof(CodeOwn) : 0);
+	h->at_bits = shared_take(k, bits_bytes(k, rows));
+	h->at_count = shared_take(k, h->apart ? 16 : 0);
+	h->cases_bytes = k->bytes - first;
+	shared_take(k, h->apart ? h->cases_bytes : 0);
+	h->at_numbers = shared_take(k, h->apart ? 2 * P_COUNT * 8 : 0);
+	h->at_turned = shared_take(k, turned_bytes(k, rows));
+	k->at_rows = shared_take(k, (uint64_t)k->row * rows + SPARE);
+	h->at_rows = shared_take(k, (uint64_t)h->row * rows + SPARE);
+	if (h->kept)
+		half_kept_plan(k);
 	k->at_staged = k->at_mask = k->bytes;
 }
 
@@ -235,16 +247,74 @@ static const char *tiled_plan(Kernel *k)
 static void once_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
-	bool once = !s->test && !k->half->direct, one = true;
+	bool once = !s->test && !k->half->direct;
 
 	for (uint32_t i = 0; i < s->kinds_of_leaves; i++) {
 		uint32_t rows = min_u32(s->slice[i], s->leaf_rows);
 		once &= s->leaves[i] <= s->teams && ceil_div(s->leaf_rows, s->slice[i]) <= s->team_blocks;
 		once &= rows <= k->block_rows;
-		one &= s->leaves[i] == 1;
 	}
 	k->half->once = once;
-	k->half->deferred = once && one && s->teams == 1;
+	if (once && update_in_parts(k) && k->bytes + parts_bytes(k) <= s->shared)
+		k->half->at_parts = shared_take(k, parts_bytes(k));
+}
+
+/* As many rows of a chunk as there is room for. */
+static bool rows_plan(Kernel *k)
+{
+	uint32_t rows = rows_wanted(k->s);
+
+	for (memory_plan(k, rows); k->bytes > k->s->shared && rows > LEAST_ROWS;)
+		memory_plan(k, rows = rows > 64 ? 64 : LEAST_ROWS);
+	return k->bytes <= k->s->shared;
+}
+
+static bool only_products(const Kernel *k)
+{
+	for (uint32_t i = 0; i < k->s->list->gradient; i++)
+		switch (k->s->step[i].kind) {
+		case STEP_LOAD:
+		case STEP_MARK:
+		case STEP_ONE:
+		case STEP_PRODUCT:
+		case STEP_ERRORS:
+		case STEP_SCORES:
+		case STEP_CODES: break;
+		default: return false;
+		}
+	return true;
+}
+
+/* Places of a panel that differ in their factor are updated in global memory. */
+static bool panels_differ(const Kernel *k)
+{
+	for (uint32_t i = 0; i < k->s->job->panels; i++)
+		if (k->s->panel[i].kind)
+			return true;
+	return false;
+}
+
+/* One block has all of the leaf: its sums stay in registers. With enough warps, some do what no update waits for. */
+static bool direct_plan(Kernel *k)
+{
+	const EmitSource *s = k->s;
+	Half *h = k->half;
+
+	for (int way = 3; way >= 0; way--) {
+		bool apart = way & 1;
+		h->apart = apart;
+		h->kept = way & 2;
+		h->warps = (s->threads - (apart ? HELPERS : 0)) / 32;
+		if (h->kept && panels_differ(k))
+			continue;
+		if (apart && (s->threads < 2 * HELPERS || !k->judged || !h->bits || !only_products(k) || s->job->data.weight))
+			continue;
+		half_gradient_plan(k);
+		if (h->rounds == 1 && rows_plan(k) && (!way || k->block_rows >= rows_wanted(k->s)))
+			return h->direct = true;
+	}
+	h->kept = false;
+	return h->apart = false;
 }
 
 const char *half_plan(Kernel *k)
@@ -253,10 +323,14 @@ const char *half_plan(Kernel *k)
 
 	k->half = NEW(&s->cx->scratch, 1, Half);
 	k->workers = s->threads - TALLY_WARP;
+	k->e->near = true;
 	k->chunks = 1;
 	k->overlaid = k->local = false;
 	k->regions = k->exchanges = 0;
 	plan_judged(k);
+	bits_plan(k);
+	k->half->through = half_is_through(k);
+	k->half->y_bits = k->half->through && s->job->data.y_bits && s->job->outputs <= 32;
 	const char *why = columns_plan(k);
 	if (!why)
 		why = regions_plan(k);
@@ -264,20 +338,18 @@ const char *half_plan(Kernel *k)
 		return why;
 	if (s->tiled)
 		return tiled_plan(k);
-	uint32_t rows = rows_wanted(s);
-	for (memory_plan(k, rows); k->bytes > s->shared && rows > LEAST_ROWS;)
-		memory_plan(k, rows = rows > 64 ? 64 : LEAST_ROWS);
-	if (k->bytes > s->shared)
-		return "shared memory";
 	bool alone = !s->test && s->team_blocks == 1 && (s->teams == 1 || s->solo) && s->kinds_of_leaves == 1 &&
 	             s->leaves[0] == 1 && !needs_pending(s);
-	k->half->warps = (alone ? s->threads : k->workers) / 32; /* else the last warp forms tallies beside them */
+	if (alone && direct_plan(k))
+		return NULL;
+	if (s->solo)
+		return "sums of changes";
+	if (!rows_plan(k))
+		return "shared memory";
+	k->half->warps = k->workers / 32; /* the last warp forms tallies beside them */
 	if (!s->test)
 		half_gradient_plan(k);
-	k->half->direct = alone && k->half->rounds == 1;
-	if (s->solo && !k->half->direct)
-		return "sums of changes";
-	if (!k->half->direct && !s->test && s->team_blocks == 1) /* chunks must not be longer than slices */
+	if (!s->test && s->team_blocks == 1) /* chunks must not be longer than slices */
 		memory_plan(k, min_u32(k->block_rows, max_u32(s->slice[0], s->slice[1])));
 	once_plan(k);
 	return NULL;
@@ -296,8 +368,11 @@ void half_begin(Kernel *k)
 	h->col_of_lane = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", k->tid, imm(3)), imm(1));
 	h->leaves = reg(e, REG_R);
 	h->first = reg(e, REG_R);
+	h->turned = reg(e, REG_D);
+	ins(e, "mov.u64 $, 0", h->turned);
 	h->place[0] = lane_place(k, h->row, false);
 	h->place[1] = lane_place(k, h->row, true);
+	h->bits_shift = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", k->tid, imm(3)), imm(2));
 	if (k->s->tiled)
 		half_ones(k); /* a barrier of the grid comes before they are read */
 	for (uint32_t i = 0; i < k->s->one_columns; i++) {
@@ -360,6 +435,10 @@ void half_inputs(Kernel *k)
 	const Half *h = k->half;
 	const DeviceData *d = &k->s->job->data;
 
+	if (h->bits) {
+		bits_stage(k);
+		return;
+	}
 	remark(e, "rounded inputs");
 	for (uint32_t i = 0; i < k->s->job->input_columns; i++) {
 		const InputColumns *in = &k->s->input[i];
@@ -398,6 +477,15 @@ void half_pads(Kernel *k)
 	    h->at_rows + first * COLUMN_BLOCK * 2);
 	loop_end(e, &l);
 }
+
+Reg y_bit(Emit *e, Reg word, uint32_t n)
+{
+	Reg is = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", word, imm(1u << n)), imm(0));
+
+	return op3(e, REG_F, "selp.f32", imm_f(1), imm_f(0), is);
+}
+
+Reg cases_memory(Kernel *k) { return k->half->apart ? add(k->e, k->memory, k->half->cases_offset) : k->memory; }
 
 /* Two floats of a column pair as bf16. */
 Reg half_pair(Emit *e, Reg low, Reg high) { return op2(e, REG_R, "cvt.rn.bf16x2.f32", high, low); }

@@ -5,6 +5,8 @@
 
 #include "emit.h"
 
+/* Threads that do what no update waits for; barriers of them and of others. */
+enum { HELPERS = 128, CASES_THERE = 2, ROWS_THERE = 3, HELPERS_MEET = 4, ROWS_JUDGED = 5, SIDES_MEET = 6 };
 enum { HALF_BUFS = BUF_DELTA + 1 }; /* activations and deltas are operands */
 
 /* Rounded weights in shared memory: rows of a panel. */
@@ -20,24 +22,47 @@ typedef struct HalfTask {
 	uint32_t first;                    /* of a gradient: its first warp in all rounds */
 } HalfTask;
 
+/* Weights of a panel and their state in shared memory: rows of floats. If swizzled, 32 bytes and the next change places
+ * in rows whose number has bit 1, so that pairs of columns of eight rows lie in different banks. */
+typedef struct KeptPanel {
+	uint32_t at[2 + MAX_STATE], pitch; /* bytes */
+	bool swizzled;
+} KeptPanel;
+
 typedef struct Half {
 	uint16_t *map[HALF_BUFS]; /* as Kernel.map */
 	uint32_t row, at_rows;    /* bytes */
 	HalfRegion region[WEIGHT_REGIONS];
 	uint32_t regions;
+	bool bits;                                         /* inputs are 0 or 1, a bit each: half_bits.c */
+	uint32_t bits_row, turned_row, at_bits, at_turned; /* bytes; turned_row: words of inputs for 32 rows */
 	HalfTask task[MOST_GRADIENTS];
-	uint32_t warps;  /* that compute gradients, */
-	uint32_t tasks;  /* of all of them together, */
-	uint32_t rounds; /* in which each warp takes one task at most */
-	bool direct;     /* one block has all rows of the one leaf: the gradient is the update */
-	bool once;       /* a block has one slice of an update at most: that of the next one comes while others arrive */
-	bool deferred;   /* there is one leaf: its tally is formed beside the update */
+	uint32_t cases_bytes, at_count,
+		at_numbers;                  /* apart: targets and so on of a chunk, of which there are two; its rows;
+	                                             * the numbers of the update */
+	uint32_t warps;                  /* that compute gradients, */
+	uint32_t tasks;                  /* of all of them together, */
+	uint32_t rounds;                 /* in which each warp takes one task at most */
+	bool y_bits;                     /* targets of a row are the bits of a word */
+	bool kept;                       /* direct: weights and rule state are in shared memory, */
+	KeptPanel panel[MOST_GRADIENTS]; /* by number of their gradient */
+	bool through;                    /* a warp takes its rows through all steps: there are no floats of rows */
+	bool apart;        /* and it has warps of their own for copies, verdicts and tallies: HELPERS threads */
+	bool direct;       /* one block has all rows of the one leaf: the gradient is the update */
+	bool once;         /* a block has one slice of an update at most: that of the next one comes while others arrive */
+	uint32_t at_parts; /* 0, or bytes in shared memory: sums of leaves meet there */
 	/* registers */
 	Reg warp, lane, row_of_lane, col_of_lane; /* of sums of a tile: row, and the first of two columns */
 	Reg place[2];                             /* lane_place for rows */
+	Reg bits_shift;                           /* where the lane's bits of a word begin */
 	Reg first, slice;                         /* row that the slice begins with; its number */
+	Reg staged, turned;                       /* once: leaf whose rows are there; whose words of inputs are: D */
 	Reg leaves;                               /* of the update whose rows are there */
-	Reg (*sum)[4];                            /* [tiles of a warp] gradients that are kept while rows come in chunks */
+	Reg numbers_offset;        /* apart: bytes to the numbers of the update; of helpers: of the next one */
+	Reg cases_offset;          /* apart: bytes to the cases of the chunk at hand */
+	Reg ahead[4], ahead_cases; /* rows, row0, my_rows, ends, cases of the chunk that comes next */
+	Reg ends;                  /* apart: the update ends an epoch */
+	Reg (*sum)[4];             /* [tiles of a warp] gradients that are kept while rows come in chunks */
 } Half;
 
 /* ---- half.c ---- */
@@ -47,12 +72,29 @@ uint32_t half_column(const Kernel *k, uint32_t buf, uint32_t col); /* bytes in a
 Reg lane_place(Kernel *k, uint32_t pitch, bool across);
 void half_inputs(Kernel *k);
 void half_pads(Kernel *k);
+uint32_t shared_take(Kernel *k, uint64_t bytes);
+Reg y_bit(Emit *e, Reg word, uint32_t n); /* a target, from its word */
+Reg cases_memory(Kernel *k);              /* that at_targets, at_own, at_late and at_bits count from */
 Reg half_pair(Emit *e, Reg low, Reg high);
+
+/* ---- half_bits.c ---- */
+
+void bits_plan(Kernel *k);
+uint64_t turned_bytes(const Kernel *k, uint32_t rows);
+uint64_t bits_bytes(const Kernel *k, uint32_t rows);                      /* in shared memory */
+const InputColumns *bits_of(const Kernel *k, uint32_t buf, uint32_t col); /* NULL: columns are no bits */
+void bits_stage(Kernel *k);
+void bits_turn(Kernel *k, uint32_t first);                                    /* for gradients; rows are there */
+void bits_fragments(Kernel *k, const Reg *word, uint32_t count, Reg f[2][4]); /* count: 2 of rows, 1 of columns */
+Reg bits_row_at(Kernel *k, const InputColumns *in, Reg row);
+Reg bits_input_at(Kernel *k, const InputColumns *in, Reg input);
 
 /* ---- half_rows.c ---- */
 
 void fragments_load(Kernel *k, Reg *f, uint32_t matrices, bool transposed, Reg at, uint32_t offset);
 void multiply_add(Emit *e, const Reg sum[4], const Reg a[4], const Reg b[2], const Reg *start);
+bool half_is_through(const Kernel *k);
+uint32_t half_judged_threads(const Kernel *k); /* apart: that wait for ROWS_JUDGED */
 void half_steps(Kernel *k, uint32_t first, uint32_t end);
 /* Does a step after step i have these columns as an operand before another writes them? */
 bool operand_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint32_t count);
@@ -60,6 +102,8 @@ bool operand_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint
 /* ---- half_gradient.c ---- */
 
 void half_gradient_plan(Kernel *k);
+void half_kept_plan(Kernel *k); /* takes memory */
+void half_kept_move(Kernel *k, bool out);
 void half_sums_begin(Kernel *k);         /* of a slice, or of a leaf */
 void half_changes(Kernel *k, Reg chunk); /* of a chunk of rows; chunk: its number in the slice */
 void half_sums_end(Kernel *k);
@@ -77,7 +121,7 @@ bool is_operand(const DeviceStep *s, uint32_t access);                     /* of
 /* Does a step after step i read these columns as floats? */
 bool floats_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint32_t count);
 
-/* ---- half_phase.c ---- */
+/* ---- half_train.c ---- */
 
 void half_ones(Kernel *k);
 void half_phase(Kernel *k, uint32_t first, uint32_t end, bool scores, bool codes);

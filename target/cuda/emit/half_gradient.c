@@ -20,7 +20,9 @@ static uint32_t tasks_of(const Kernel *k, uint32_t high, uint32_t wide, HalfTask
 	for (uint32_t i = s->list->gradient; i < s->list->steps; i++) {
 		const DeviceStep *g = &s->step[i];
 		HalfTask t = { .high = high, .wide = wide, .first = all };
-		t.down = (uint32_t)ceil_div(g->depth, 16 * high);
+		while (t.high > 1 && 16 * (t.high / 2) >= g->depth)
+			t.high /= 2;
+		t.down = (uint32_t)ceil_div(g->depth, 16 * t.high);
 		t.across = (uint32_t)ceil_div(g->cols, 8 * wide);
 		all += t.down * t.across;
 		if (task)
@@ -29,17 +31,31 @@ static uint32_t tasks_of(const Kernel *k, uint32_t high, uint32_t wide, HalfTask
 	return all;
 }
 
+/* Cycles of 16 rows: instructions of a scheduler, of which 0.7 a cycle are issued; shared memory; tensor cores. Where
+ * inputs are bits, a tile of them takes five instructions and hardly any shared memory. */
+static double step_cycles(const Kernel *k, uint32_t at_once, uint32_t high, uint32_t wide)
+{
+	const DeviceStep *g = &k->s->step[k->s->list->gradient];
+	bool down_bits = bits_of(k, g->a, g->a_col), across_bits = bits_of(k, g->c, g->c_col);
+	uint32_t each = (at_once + 3) / 4, tiles = high * wide;
+	double down = down_bits ? 10.0 * high : high, across = across_bits ? 5.0 * wide : 0.5 * wide;
+	double issue = each * (down + across + tiles * (k->half->apart ? 3.0 : 1.0)) / 0.7;
+	double shared = at_once * ((down_bits ? 1.0 : 4.0) * high + (across_bits ? 0.5 : 2.0) * wide);
+	double most = issue > shared ? issue : shared, tensor = each * tiles * 6.4;
+
+	return most > tensor ? most : tensor;
+}
+
 void half_gradient_plan(Kernel *k)
 {
 	uint32_t warps = k->half->warps, best_high = 1, best_wide = 1;
 	double least = 0;
 
 	for (uint32_t high = 1; high <= 4; high *= 2)
-		for (uint32_t wide = 1; wide <= 8; wide *= 2) {
+		for (uint32_t wide = 1; wide <= 8; wide += wide < 4 ? 1 : 2) {
 			uint32_t tasks = tasks_of(k, high, wide, NULL), at_once = min_u32(tasks, warps);
-			double shared = at_once * (high * 4.0 + wide * 2.0), tensor = (at_once + 3) / 4 * high * wide * 6.4;
-			double cost = (double)ceil_div(tasks, warps) * ((shared > tensor ? shared : tensor) + 60);
-			if (high * wide > MOST_TILES || (high * wide > 8 && k->s->team_blocks == 1))
+			double cost = (double)ceil_div(tasks, warps) * (step_cycles(k, at_once, high, wide) + 60);
+			if (high * wide > MOST_TILES || (high * wide > (k->half->apart ? 12 : 8) && k->s->team_blocks == 1))
 				continue;
 			if (!least || cost < least) {
 				least = cost;
@@ -57,7 +73,8 @@ typedef struct GradientTask {
 	const DeviceStep *step;
 	const HalfTask *task;
 	Reg row, col; /* of the lane's first sum in the matrix */
-	Reg a, b;     /* addresses of fragments in row 0 */
+	Reg a, b;     /* addresses of fragments in row 0, */
+	bool bits[2]; /* or of words of inputs */
 	uint32_t end; /* label */
 } GradientTask;
 
@@ -79,10 +96,19 @@ static GradientTask gradient_begin(Kernel *k, uint32_t number, uint32_t round, b
 	if (places) {
 		x.a = reg(e, REG_R);
 		x.b = reg(e, REG_R);
-		ins(e, "add.u32 $, $, #", x.a, mad(e, row, 2, add(e, k->memory, h->place[1])),
-		    h->at_rows + half_column(k, g->a, g->a_col));
-		ins(e, "add.u32 $, $, #", x.b, mad(e, col, 2, add(e, k->memory, h->place[0])),
-		    h->at_rows + half_column(k, g->c, g->c_col));
+		const InputColumns *down_bits = bits_of(k, g->a, g->a_col), *across_bits = bits_of(k, g->c, g->c_col);
+		x.bits[0] = down_bits != NULL;
+		x.bits[1] = across_bits != NULL;
+		if (down_bits)
+			ins(e, "mov.u32 $, $", x.a, bits_input_at(k, down_bits, row));
+		else
+			ins(e, "add.u32 $, $, #", x.a, mad(e, row, 2, add(e, k->memory, h->place[1])),
+			    h->at_rows + half_column(k, g->a, g->a_col));
+		if (across_bits)
+			ins(e, "mov.u32 $, $", x.b, bits_input_at(k, across_bits, col));
+		else
+			ins(e, "add.u32 $, $, #", x.b, mad(e, col, 2, add(e, k->memory, h->place[0])),
+			    h->at_rows + half_column(k, g->c, g->c_col));
 	}
 	return x;
 }
@@ -93,19 +119,29 @@ static uint32_t tiles_of(const GradientTask *x) { return x->task->high * x->task
 static void rows_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], const Reg *start)
 {
 	uint32_t row = k->half->row;
+	Reg a[4][2][4], b[8][2], of_bits[8][2][4], word[2];
 
+	for (uint32_t h = 0; x->bits[0] && h < x->task->high; h++) {
+		for (uint32_t r = 0; r < 2; r++)
+			word[r] = load(k->e, REG_R, "ld.shared.u32", x->a, 64 * h + 32 * r);
+		bits_fragments(k, word, 2, a[h]);
+	}
+	for (uint32_t j = 0; x->bits[1] && j < x->task->wide; j++) {
+		word[0] = load(k->e, REG_R, "ld.shared.u32", x->b, 32 * j);
+		bits_fragments(k, word, 1, of_bits[j]);
+	}
 	for (uint32_t step = 0; step < TURN_ROWS / 16; step++) {
-		Reg a[4][4], b[8][2];
-		for (uint32_t h = 0; h < x->task->high; h++)
-			fragments_load(k, a[h], 4, true, x->a, 16 * step * row + 32 * h);
-		for (uint32_t j = 0; j < x->task->wide; j += 2)
+		for (uint32_t h = 0; !x->bits[0] && h < x->task->high; h++)
+			fragments_load(k, a[h][step], 4, true, x->a, 16 * step * row + 32 * h);
+		for (uint32_t j = 0; !x->bits[1] && j < x->task->wide; j += 2)
 			fragments_load(k, b[j], x->task->wide > 1 ? 4 : 2, true, x->b, 16 * step * row + 16 * j);
 		for (uint32_t h = 0; h < x->task->high; h++)
 			for (uint32_t j = 0; j < x->task->wide; j++)
-				multiply_add(k->e, sum[h * x->task->wide + j], a[h], b[j], step ? NULL : start);
+				multiply_add(k->e, sum[h * x->task->wide + j], a[h][step], x->bits[1] ? of_bits[j][step] : b[j],
+				             step ? NULL : start);
 	}
-	ins(k->e, "add.u32 $, $, #", x->a, x->a, TURN_ROWS * row);
-	ins(k->e, "add.u32 $, $, #", x->b, x->b, TURN_ROWS * row);
+	ins(k->e, "add.u32 $, $, #", x->a, x->a, x->bits[0] ? k->half->turned_row : TURN_ROWS * row);
+	ins(k->e, "add.u32 $, $, #", x->b, x->b, x->bits[1] ? k->half->turned_row : TURN_ROWS * row);
 }
 
 static void sums_fill(Emit *e, Reg (*sum)[4], uint32_t tiles, Reg value)
@@ -178,14 +214,15 @@ static void sums_move(Kernel *k, const GradientTask *x, Reg (*sum)[4], bool out)
 
 static void sums_apply(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 {
-	RulePairs pairs = { .count = 2 * tiles_of(x) };
+	RuleTiles tiles = { x->row,
+		                x->col,
+		                x->task->high,
+		                x->task->wide,
+		                x->step->depth,
+		                (uint32_t)(x->step - k->s->step) - k->s->list->gradient,
+		                sum };
 
-	for (uint32_t i = 0; i < tiles_of(x); i++)
-		for (uint32_t r = 0; r < 2; r++) {
-			Pair p = pair_of(k, x, i, r);
-			pairs.pair[2 * i + r] = (RulePair){ p.row, p.col, p.at, p.real, { sum[i][2 * r], sum[i][2 * r + 1] } };
-		}
-	rule_pairs(k, k->numbers, &k->s->panel[x->step->panel], &pairs);
+	rule_tiles(k, k->numbers, &k->s->panel[x->step->panel], &tiles);
 }
 
 /* ---- what others call ---- */
@@ -195,8 +232,10 @@ static uint32_t gradients(const Kernel *k) { return k->s->list->steps - k->s->li
 void half_sums_begin(Kernel *k)
 {
 	Half *h = k->half;
-	uint32_t most = gradients(k) ? h->task[0].high * h->task[0].wide : 0;
+	uint32_t most = 0;
 
+	for (uint32_t i = 0; i < gradients(k); i++)
+		most = max_u32(most, h->task[i].high * h->task[i].wide);
 	if (h->rounds > 1 || k->s->test)
 		return;
 	h->sum = (Reg(*)[4])NEW(&k->s->cx->scratch, 4 * (size_t)most + 1, Reg);

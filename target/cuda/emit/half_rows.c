@@ -41,10 +41,10 @@ void multiply_add(Emit *e, const Reg sum[4], const Reg a[4], const Reg b[2], con
 
 /* Of all warps together: steps of 16 sources, each bound by shared memory, tensor cores or the latency of a warp; then
  * some 40 instructions for each sum, which a few warps cannot issue without a pause. */
-static double task_cycles(const HalfTask *t, uint32_t warps, uint32_t steps)
+static double task_cycles(const HalfTask *t, uint32_t warps, uint32_t steps, bool bits)
 {
 	uint32_t tasks = t->down * t->across, at_once = min_u32(tasks, warps), tiles = t->high * t->wide;
-	double shared = at_once * (t->high * 4.0 + t->wide * 2.0), tensor = (at_once + 3) / 4 * tiles * 6.4;
+	double shared = at_once * ((bits ? 1 : 4) * t->high + t->wide * 2.0), tensor = (at_once + 3) / 4 * tiles * 6.4;
 	double most = shared > tensor ? shared : tensor, alone = 35 + 6.4 * tiles;
 	double sums = (at_once + 3) / 4 * tiles * 160 * (at_once <= 4 ? 1.6 : at_once <= 8 ? 1.2 : 1);
 
@@ -52,7 +52,7 @@ static double task_cycles(const HalfTask *t, uint32_t warps, uint32_t steps)
 }
 
 /* Columns past the last tile are read only where the next full 16 has them. */
-static HalfTask task_choose(uint32_t rows, uint32_t cols, uint32_t warps, uint32_t steps)
+static HalfTask task_choose(uint32_t rows, uint32_t cols, uint32_t warps, uint32_t steps, bool bits)
 {
 	uint32_t down = rows / 16, across = (uint32_t)ceil_div(cols, 8);
 	HalfTask best = { 0 };
@@ -62,9 +62,9 @@ static HalfTask task_choose(uint32_t rows, uint32_t cols, uint32_t warps, uint32
 		for (uint32_t wide = 1; wide <= MOST_WIDE; wide++) {
 			HalfTask t = { .high = high, .wide = wide, .down = down / high };
 			t.across = (uint32_t)ceil_div(across, wide);
-			if (down % high || high * wide > MOST_TILES || t.across * wide > round_up(across, 2))
+			if (down % high || high * wide > MOST_TILES || t.across * wide > round_up(across, 2) + (wide == 3))
 				continue;
-			double cost = task_cycles(&t, warps, steps);
+			double cost = task_cycles(&t, warps, steps, bits);
 			if (!least || cost < least) {
 				least = cost;
 				best = t;
@@ -199,8 +199,8 @@ static void outputs_end(Kernel *k, const DeviceStep *s, const DeviceStep *errors
 {
 	Emit *e = k->e;
 	Reg row = add(e, x->row, imm(8 * r)), col = add(e, x->col, imm(8 * j)), weight = imm_f(1), out[2];
-	Reg late = mad(e, row, k->late_row, mad(e, col, 4, k->memory)),
-		y = mad(e, row, k->target_row, mad(e, col, 4, k->memory));
+	Reg late = mad(e, row, k->late_row, mad(e, col, 4, k->memory)), word = imm(0);
+	Reg y = mad(e, row, k->target_row, k->half->y_bits ? cases_memory(k) : mad(e, col, 4, cases_memory(k)));
 	Reg has = op2(e, REG_P, "and.pred", real, less(e, col, imm(s->cols)));
 
 	for (uint32_t i = 0; i < 2; i++)
@@ -215,12 +215,19 @@ static void outputs_end(Kernel *k, const DeviceStep *s, const DeviceStep *errors
 		case_load(k, number, add(e, k->row0, row), real);
 		weight = load(e, REG_F, "ld.global.nc.f32", place(e, POINTER(k, data.weight), number, 4), 0);
 	}
+	if (k->half->y_bits)
+		word = op2(e, REG_R, "shr.u32", load(e, REG_R, "ld.shared.u32", y, k->at_targets), x->col);
 	for (uint32_t i = 0; i < 2; i++) {
 		ErrorOf of = { .fn = s->fn, .error = errors->error, .known_net = errors->known_net, .out = out[i] };
 		of.net = errors->known_net ? v[i] : out[i];
-		of.y = op1(e, REG_F, "mov.f32", imm_f(0));
-		ins(e, "@$ ld.shared.f32 $, [$+#]", has, of.y, y, k->at_targets + 4 * (errors->y + i));
-		v[i] = output_delta(e, errors, &of, is_number(e, of.y), weight, imm_f(0));
+		if (k->half->y_bits) {
+			of.y = y_bit(e, word, (errors->y + 8 * j + i) % 32);
+		} else {
+			of.y = op1(e, REG_F, "mov.f32", imm_f(0));
+			ins(e, "@$ ld.shared.f32 $, [$+#]", has, of.y, y, k->at_targets + 4 * (errors->y + i));
+		}
+		Reg known = k->half->y_bits ? imm(1) : is_number(e, of.y);
+		v[i] = output_delta(e, errors, &of, known, weight, imm_f(0));
 	}
 }
 
@@ -258,21 +265,37 @@ static void sums_end(Kernel *k, uint32_t number, const HalfTask *t, Reg floats, 
 
 /* ---- products ---- */
 
+/* Fragments of rows for a step of 16 sources; bits: those of two steps are made together. */
+static void rows_load(Kernel *k, const DeviceStep *s, const HalfTask *t, Reg a, uint32_t step, Reg f[MOST_HIGH][2][4])
+{
+	bool bits = bits_of(k, s->a, s->a_col) != NULL;
+
+	for (uint32_t h = 0; h < t->high; h++) {
+		if (!bits)
+			fragments_load(k, f[h][step % 2], 4, false, a, 16 * h * k->half->row + 32 * step);
+		if (!bits || step % 2)
+			continue;
+		Reg word[2];
+		for (uint32_t r = 0; r < 2; r++)
+			word[r] = load(k->e, REG_R, "ld.shared.u32", a, (16 * h + 8 * r) * k->half->bits_row + 2 * step);
+		bits_fragments(k, word, 2, f[h]);
+	}
+}
+
 /* 16 sources: fragments of rows, then of weights by pairs of tiles. */
 static void product_step(Kernel *k, const DeviceStep *s, const HalfTask *t, Reg a, Reg b, uint32_t pitch, uint32_t step,
-                         Sums *x)
+                         Reg fa[MOST_HIGH][2][4], Sums *x)
 {
-	Reg fa[MOST_HIGH][4], fb[4];
+	Reg fb[4];
 	uint32_t b_at = s->by_depth ? 16 * step * pitch : 32 * step;
 
-	for (uint32_t h = 0; h < t->high; h++)
-		fragments_load(k, fa[h], 4, false, a, 16 * h * k->half->row + 32 * step);
+	rows_load(k, s, t, a, step, fa);
 	for (uint32_t j = 0; j < t->wide; j += 2) {
 		uint32_t some = min_u32(2, t->wide - j);
 		fragments_load(k, fb, 2 * some, s->by_depth, b, b_at + (s->by_depth ? 16 * j : 8 * j * pitch));
 		for (uint32_t h = 0; h < t->high; h++)
 			for (uint32_t n = 0; n < some; n++)
-				multiply_add(k->e, x->sum[h * t->wide + j + n], fa[h], fb + 2 * n, NULL);
+				multiply_add(k->e, x->sum[h * t->wide + j + n], fa[h][step % 2], fb + 2 * n, NULL);
 	}
 }
 
@@ -287,12 +310,18 @@ static void product_task(Kernel *k, uint32_t number, const HalfTask *t, Reg task
 	Reg floats = mad(e, x.row, k->row, mad(e, x.col, 4, rows_base(k)));
 	const HalfRegion *w = half_region(k, s);
 	uint32_t steps = w && s->b != k->s->job->zero ? (uint32_t)ceil_div(s->depth, 16) : 0, done = 0;
+	const InputColumns *bits = steps ? bits_of(k, s->a, s->a_col) : NULL;
+	Reg fa[MOST_HIGH][2][4];
 
 	uint32_t past = if_begin(e, less(e, row, k->my_rows));
 	sums_begin(k, s, t, floats, &x);
+	if (bits)
+		ins(e, "mov.u32 $, $", a, bits_row_at(k, bits, row));
 	if (steps) {
-		ins(e, "add.u32 $, $, $", a, mad(e, row, h->row, k->memory), h->place[0]);
-		ins(e, "add.u32 $, $, #", a, a, h->at_rows + half_column(k, s->a, s->a_col));
+		if (!bits) {
+			ins(e, "add.u32 $, $, $", a, mad(e, row, h->row, k->memory), h->place[0]);
+			ins(e, "add.u32 $, $, #", a, a, h->at_rows + half_column(k, s->a, s->a_col));
+		}
 		Reg first = s->by_depth ? mul(e, col, 2) : mul(e, col, w->pitch);
 		ins(e, "add.u32 $, $, $", b, add(e, first, k->memory), lane_place(k, w->pitch, !s->by_depth));
 		ins(e, "add.u32 $, $, #", b, b, w->at);
@@ -301,15 +330,15 @@ static void product_task(Kernel *k, uint32_t number, const HalfTask *t, Reg task
 		enum { TURN = 4 };
 		Loop l = loop_count(e, steps / TURN);
 		for (; done < TURN; done++)
-			product_step(k, s, t, a, b, w->pitch, done, &x);
-		ins(e, "add.u32 $, $, #", a, a, 32 * TURN);
+			product_step(k, s, t, a, b, w->pitch, done, fa, &x);
+		ins(e, "add.u32 $, $, #", a, a, bits ? 2 * TURN : 32 * TURN);
 		ins(e, "add.u32 $, $, #", b, b, s->by_depth ? 16 * TURN * w->pitch : 32 * TURN);
 		loop_end(e, &l);
 		steps %= TURN;
 		done = 0;
 	}
 	for (; done < steps; done++)
-		product_step(k, s, t, a, b, w->pitch, done, &x);
+		product_step(k, s, t, a, b, w->pitch, done, fa, &x);
 	sums_end(k, number, t, floats, &x);
 	if_end(e, past);
 }
@@ -319,7 +348,8 @@ static void product_emit(Kernel *k, uint32_t number)
 	Emit *e = k->e;
 	const DeviceStep *s = &k->s->step[number];
 	uint32_t warps = k->s->threads / 32;
-	HalfTask t = task_choose(k->block_rows, s->cols, warps, (uint32_t)ceil_div(s->depth, 16));
+	HalfTask t = task_choose(k->block_rows, s->cols, warps, (uint32_t)ceil_div(s->depth, 16),
+	                         bits_of(k, s->a, s->a_col) != NULL);
 	uint32_t tasks = t.down * t.across;
 
 	remark(e, "product %u x %u, bf16: a warp has %u x 16 rows by %u x 8", s->depth, s->cols, t.high, t.wide);
@@ -332,6 +362,336 @@ static void product_emit(Kernel *k, uint32_t number)
 		if (first + warps > tasks)
 			if_end(e, end);
 	}
+}
+
+/* ---- one layer of hidden units: a warp takes 16 rows through all steps ---- */
+
+/* What is computed of the rows stays in registers: sums of a product have the places of the next one's operands. Only
+ * what gradients and verdicts read is stored; no barriers. */
+typedef struct Through {
+	const DeviceStep *hidden, *outputs, *errors, *back;
+	uint32_t number[3]; /* of the three products */
+} Through;
+
+static bool through_find(const Kernel *k, Through *t)
+{
+	uint32_t products = 0;
+
+	for (uint32_t i = 0; i < k->s->list->gradient; i++)
+		switch (k->s->step[i].kind) {
+		case STEP_PRODUCT:
+			if (products == 3)
+				return false;
+			t->number[products++] = i;
+			break;
+		case STEP_LOAD:
+		case STEP_MARK:
+		case STEP_ONE:
+		case STEP_ERRORS:
+		case STEP_SCORES:
+		case STEP_CODES: break;
+		default: return false;
+		}
+	if (products != 3)
+		return false;
+	t->hidden = &k->s->step[t->number[0]];
+	t->outputs = &k->s->step[t->number[1]];
+	t->back = &k->s->step[t->number[2]];
+	t->errors = late_errors(k, t->outputs);
+	return true;
+}
+
+static bool is_chained(const DeviceStep *s, uint32_t buf, const DeviceStep *from)
+{
+	return s->a == buf && s->a_col == from->c_col && s->depth == from->cols;
+}
+
+static bool through_fits(const Kernel *k, const Through *t)
+{
+	const float *zero = k->s->job->zero;
+	const DeviceStep *all[] = { t->hidden, t->outputs, t->back };
+
+	for (uint32_t i = 0; i < 3; i++)
+		if (all[i]->b == zero || !all[i]->start || all[i]->keeps_net || all[i]->cols % 2 ||
+		    all[i]->cols > 8 * MOST_WIDE || ceil_div(all[i]->depth, 16) > UNROLLED)
+			return false;
+	return t->hidden->after == AFTER_UNITS && !late_errors(k, t->hidden) && t->errors && t->errors->c == BUF_DELTA &&
+	       t->outputs->cols <= 4 * MOST_WIDE && t->back->after == AFTER_DELTAS && t->back->c == BUF_DELTA &&
+	       is_chained(t->outputs, BUF_ACT, t->hidden) && is_chained(t->back, BUF_DELTA, t->outputs) &&
+	       t->back->c_col == t->hidden->c_col && t->back->cols == t->hidden->cols;
+}
+
+bool half_is_through(const Kernel *k)
+{
+	Through t;
+
+	return k->judged && !k->s->test && !k->s->tiled && through_find(k, &t) && through_fits(k, &t);
+}
+
+typedef struct ThroughRows {
+	Reg row, col, real[2]; /* of the lane: first row, first column; are its two rows there */
+	Reg half_row, base;    /* address of rounded values of the first row and column; of the 16 rows, for bits */
+} ThroughRows;
+
+static uint32_t tiles_across(const DeviceStep *s) { return (uint32_t)ceil_div(s->cols, 8); }
+
+/* Weights of a product, from column 8 first on. */
+static Reg weights_place(Kernel *k, const DeviceStep *s, uint32_t first)
+{
+	const HalfRegion *w = half_region(k, s);
+	Reg lanes = lane_place(k, w->pitch, !s->by_depth);
+
+	return add(k->e, add(k->e, k->memory, lanes), imm(w->at + (s->by_depth ? 16 * first : 8 * first * w->pitch)));
+}
+
+static void through_sums(Kernel *k, const DeviceStep *s, const ThroughRows *x, uint32_t first, uint32_t tiles,
+                         Reg (*sum)[4])
+{
+	Emit *e = k->e;
+	bool zero = s->start == k->s->job->zero;
+	Reg at = mad(e, x->col, 4, k->memory), start[2] = { imm_f(0), imm_f(0) };
+
+	for (uint32_t j = 0; j < tiles; j++) {
+		if (!zero)
+			pair_load(e, start, at, weight_at(k, s->start) + 32 * (first + j));
+		for (uint32_t i = 0; i < 4; i++)
+			sum[j][i] = op1(e, REG_F, "mov.f32", start[i % 2]);
+	}
+}
+
+/* Products of operands in registers: [tiles][2 rows] pairs of columns. */
+static void through_multiply(Kernel *k, const DeviceStep *s, Reg (*a)[2], uint32_t first, uint32_t tiles, Reg (*sum)[4])
+{
+	Reg b = weights_place(k, s, first), f[4];
+	uint32_t pitch = half_region(k, s)->pitch;
+
+	for (uint32_t step = 0; step < ceil_div(s->depth, 16); step++) {
+		const Reg fa[4] = { a[2 * step][0], a[2 * step][1], a[2 * step + 1][0], a[2 * step + 1][1] };
+		uint32_t at = s->by_depth ? 16 * step * pitch : 32 * step;
+		for (uint32_t j = 0; j < tiles; j += 2) {
+			uint32_t some = min_u32(2, tiles - j);
+			fragments_load(k, f, 2 * some, s->by_depth, b, at + (s->by_depth ? 16 * j : 8 * j * pitch));
+			for (uint32_t n = 0; n < some; n++)
+				multiply_add(k->e, sum[j + n], fa, f + 2 * n, NULL);
+		}
+	}
+}
+
+/* Two rounded values of tile j, row 8 r: 0 past the last column. Stored in column col of rows. */
+static Reg through_pair(Kernel *k, const DeviceStep *s, const ThroughRows *x, uint32_t buf, uint32_t j, uint32_t r,
+                        const Reg v[2])
+{
+	Emit *e = k->e;
+	Reg pair = half_pair(e, v[0], v[1]), has = x->real[r];
+
+	if (8 * (j + 1) > s->cols) {
+		Reg inside = less(e, x->col, imm(s->cols - 8 * j));
+		pair = op3(e, REG_R, "selp.u32", pair, imm(0), inside);
+		has = op2(e, REG_P, "and.pred", has, inside);
+	}
+	ins(e, "@$ st.shared.u32 [$+#], $", has, x->half_row, half_column(k, buf, s->c_col) + 8 * r * k->half->row + 16 * j,
+	    pair);
+	return pair;
+}
+
+/* Tiles first .. first + tiles - 1 of a product. */
+typedef struct Tiles {
+	uint32_t first, tiles;
+} Tiles;
+
+/* Those of one of `split` warps that have the same rows. */
+static Tiles tiles_of_side(const DeviceStep *s, uint32_t side, uint32_t split)
+{
+	uint32_t all = tiles_across(s), each = (uint32_t)round_up(ceil_div(all, split), split > 1 ? 2 : 1);
+	uint32_t first = min_u32(all, side * each);
+
+	return (Tiles){ first, min_u32(each, all - first) };
+}
+
+/* The same with operands that are in rows, stored by several warps. */
+static void through_rows(Kernel *k, const DeviceStep *s, const ThroughRows *x, Tiles t, Reg (*sum)[4])
+{
+	Emit *e = k->e;
+	Reg a = add(e, add(e, mad(e, x->base, k->half->row, k->memory), k->half->place[0]),
+	            imm(k->half->at_rows + half_column(k, s->a, s->a_col)));
+	Reg fa[2 * MOST_WIDE][2];
+
+	for (uint32_t step = 0; step < ceil_div(s->depth, 16); step++) {
+		Reg f[4];
+		fragments_load(k, f, 4, false, a, 32 * step);
+		for (uint32_t i = 0; i < 4; i++)
+			fa[2 * step + i / 2][i % 2] = f[i];
+	}
+	through_multiply(k, s, fa, t.first, t.tiles, sum);
+}
+
+static void through_hidden(Kernel *k, const Through *t, const ThroughRows *x, Tiles some, Reg (*out)[4], Reg (*pair)[2])
+{
+	const DeviceStep *s = t->hidden;
+	HalfTask task = { .high = 1, .wide = some.tiles };
+	Reg fa[MOST_HIGH][2][4], a;
+	const InputColumns *bits = bits_of(k, s->a, s->a_col);
+	const HalfRegion *w = half_region(k, s);
+	Sums sums;
+
+	through_sums(k, s, x, some.first, some.tiles, sums.sum);
+	if (bits)
+		a = bits_row_at(k, bits, x->base);
+	else
+		a = add(k->e, add(k->e, mad(k->e, x->base, k->half->row, k->memory), k->half->place[0]),
+		        imm(k->half->at_rows + half_column(k, s->a, s->a_col)));
+	Reg b = weights_place(k, s, some.first);
+	for (uint32_t step = 0; step < ceil_div(s->depth, 16); step++)
+		product_step(k, s, &task, a, b, w->pitch, step, fa, &sums);
+	for (uint32_t n = 0; n < some.tiles; n++) {
+		uint32_t j = some.first + n;
+		for (uint32_t i = 0; i < 4; i++)
+			out[j][i] = unit_value(k->e, s->fn, sums.sum[n][i]);
+		for (uint32_t r = 0; r < 2; r++)
+			pair[j][r] = through_pair(k, s, x, BUF_ACT, j, r, out[j] + 2 * r);
+	}
+}
+
+/* a: NULL, or the operands in registers */
+static void through_outputs(Kernel *k, const Through *t, const ThroughRows *x, Tiles some, Reg (*a)[2], Reg (*pair)[2])
+{
+	const DeviceStep *s = t->outputs;
+	Sums sums = { .row = x->row, .col = x->col };
+
+	through_sums(k, s, x, some.first, some.tiles, sums.sum);
+	if (a)
+		through_multiply(k, s, a, some.first, some.tiles, sums.sum);
+	else
+		through_rows(k, s, x, some, sums.sum);
+	for (uint32_t n = 0; n < some.tiles; n++)
+		for (uint32_t r = 0; r < 2; r++) {
+			uint32_t j = some.first + n;
+			outputs_end(k, s, t->errors, &sums, r, j, x->real[r], sums.sum[n] + 2 * r);
+			pair[j][r] = through_pair(k, s, x, BUF_DELTA, j, r, sums.sum[n] + 2 * r);
+		}
+}
+
+/* A few tiles at a time: sums of gradients and outputs take most registers. */
+static void through_back(Kernel *k, const Through *t, const ThroughRows *x, Tiles some, Reg (*a)[2], Reg (*out)[4])
+{
+	enum { AT_ONCE = 4 };
+	Emit *e = k->e;
+	const DeviceStep *s = t->back;
+
+	for (uint32_t first = some.first; first < some.first + some.tiles; first += AT_ONCE) {
+		uint32_t tiles = min_u32(AT_ONCE, some.first + some.tiles - first);
+		Reg sum[AT_ONCE][4];
+		through_sums(k, s, x, first, tiles, sum);
+		if (a)
+			through_multiply(k, s, a, first, tiles, sum);
+		else
+			through_rows(k, s, x, (Tiles){ first, tiles }, sum);
+		for (uint32_t j = 0; j < tiles; j++)
+			for (uint32_t r = 0; r < 2; r++) {
+				Reg v[2];
+				for (uint32_t i = 0; i < 2; i++) {
+					Reg o = out[first + j][2 * r + i], slope = slope_offset(e, s, unit_slope(e, s->fn, o, o));
+					v[i] = op2(e, REG_F, "mul.rn.ftz.f32", sum[j][2 * r + i], slope);
+				}
+				through_pair(k, s, x, BUF_DELTA, first + j, r, v);
+			}
+	}
+}
+
+/* Warps that have the same 16 rows: two, where there are so many. */
+static uint32_t through_split(const Kernel *k, uint32_t warps) { return k->block_rows / 16 * 2 <= warps ? 2 : 1; }
+
+/* Late rows are overwritten in the middle of the way, or by any warp. */
+uint32_t half_judged_threads(const Kernel *k)
+{
+	uint32_t warps = k->half->warps, tiles = k->block_rows / 16;
+
+	return 32 * (k->half->through && tiles <= warps ? tiles * through_split(k, warps) : warps);
+}
+
+static void judged_wait(Kernel *k)
+{
+	if (k->half->apart)
+		ins(k->e, "bar.sync #, #", ROWS_JUDGED, half_judged_threads(k) + HELPERS);
+}
+
+/* Warps of the same rows. tile: R */
+static void side_meet(Kernel *k, Reg tile, uint32_t split)
+{
+	if (split > 1)
+		ins(k->e, "bar.sync $, 64", add(k->e, tile, imm(SIDES_MEET)));
+}
+
+static void through_side(Kernel *k, const Through *t, const ThroughRows *x, Reg tile, uint32_t side, uint32_t split,
+                         bool waits)
+{
+	Reg out[MOST_WIDE][4], act[2 * MOST_WIDE][2], delta[2 * MOST_WIDE][2], none = op1(k->e, REG_R, "mov.u32", imm(0));
+	Tiles hidden = tiles_of_side(t->hidden, side, split), outputs = tiles_of_side(t->outputs, side, split);
+
+	for (uint32_t j = 0; j < 2 * MOST_WIDE; j++)
+		for (uint32_t r = 0; r < 2; r++)
+			act[j][r] = delta[j][r] = none; /* past the last tile */
+	if (hidden.tiles)
+		through_hidden(k, t, x, hidden, out, act);
+	side_meet(k, tile, split);
+	if (waits)
+		judged_wait(k);
+	if (outputs.tiles)
+		through_outputs(k, t, x, outputs, split > 1 ? NULL : act, delta);
+	side_meet(k, tile, split);
+	if (hidden.tiles)
+		through_back(k, t, x, hidden, split > 1 ? NULL : delta, out);
+}
+
+/* Warps without rows make words of inputs meanwhile, if there are such. */
+void half_through(Kernel *k)
+{
+	Emit *e = k->e;
+	const Half *h = k->half;
+	uint32_t tiles = k->block_rows / 16, warps = k->s->threads / 32, others = label(e), end = label(e);
+	uint32_t split = through_split(k, warps);
+	bool loops = tiles > warps;
+	ThroughRows x = { .col = h->col_of_lane };
+	Through t;
+
+	if (!through_find(k, &t))
+		return;
+	remark(e, "16 rows of %u warps through all layers", split);
+	if (loops)
+		judged_wait(k);
+	if (tiles * split >= warps)
+		bits_turn(k, 0);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", h->warp, imm(tiles * split)), others);
+	Loop l = { 0 };
+	if (loops)
+		l = loop_begin(e, h->warp, imm(tiles), warps);
+	Reg tile = loops ? l.i : split > 1 ? op2(e, REG_R, "shr.u32", h->warp, imm(1)) : h->warp;
+	x.base = mul(e, tile, 16);
+	uint32_t past = if_begin(e, less(e, x.base, k->my_rows)), other = label(e);
+	x.row = add(e, x.base, h->row_of_lane);
+	for (uint32_t r = 0; r < 2; r++)
+		x.real[r] = less(e, add(e, x.row, imm(8 * r)), k->my_rows);
+	x.half_row = add(e, mad(e, x.row, h->row, mad(e, x.col, 2, k->memory)), imm(h->at_rows));
+	if (split > 1)
+		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", h->warp, imm(1)), imm(0)), other);
+	through_side(k, &t, &x, tile, 0, split, !loops);
+	if (split > 1) {
+		ins(e, "bra L#", end);
+		label_here(e, other);
+		through_side(k, &t, &x, tile, 1, split, !loops);
+	}
+	if (!loops)
+		ins(e, "bra L#", end);
+	if_end(e, past);
+	if (!loops)
+		judged_wait(k); /* those without rows are waited for, too */
+	if (loops)
+		loop_end(e, &l);
+	ins(e, "bra L#", end);
+	label_here(e, others);
+	if (tiles * split < warps)
+		bits_turn(k, tiles * split);
+	label_here(e, end);
 }
 
 /* ---- other steps ---- */
@@ -363,6 +723,16 @@ static void columns_round(Kernel *k, uint32_t number)
 /* Errors round what they write at once; verdicts come last. */
 void half_steps(Kernel *k, uint32_t first, uint32_t end)
 {
+	if (k->half->through) {
+		half_through(k);
+		barrier_block(k->e);
+		spent(k, SPENT_KINDS + 2);
+		return;
+	}
+	if (!k->s->tiled) {
+		judged_wait(k);
+		bits_turn(k, 0);
+	}
 	for (uint32_t i = first; i < end; i++) {
 		const DeviceStep *d = &k->s->step[i];
 		if (d->kind == STEP_ERRORS && k->judged)

@@ -4,7 +4,11 @@
  * A block of a team has slices of its leaf: rows forward and backward, then the gradient of these rows alone, which
  * goes to global memory. So teams have no barrier: sums of slices meet in the update. Where one block has all slices of
  * the one leaf, its sums stay in registers and become the update. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "half_emit.h"
+#include "units.h"
 
 /* Rows and cases of a leaf. Returns its address. */
 static Reg leaf_find(Kernel *k, Reg update)
@@ -190,6 +194,7 @@ void half_prefetch(Kernel *k, Reg update, Reg staged)
 	Half *h = k->half;
 	bool some = s->kinds_of_leaves > 1; /* teams may have none */
 
+	h->staged = staged;
 	if (some)
 		ins(e, "ld.global.nc.u32 $, [$+#]", h->leaves, update, (uint32_t)offsetof(DeviceUpdate, leaves));
 	else
@@ -207,6 +212,27 @@ void half_prefetch(Kernel *k, Reg update, Reg staged)
 	chunk_stage(k, leaf, &staged);
 	if (some)
 		if_end(e, none);
+}
+
+/* Leaf tallies of all teams, then that of the update: by one warp of the last block of each team. now: the leaf */
+static void tallies_join(Kernel *k, Kernel *now, Reg update, Reg leaves, const Barriers *b)
+{
+	Emit *e = k->e;
+	const EmitSource *s = k->s;
+	Barrier tallied = { place_at(e, POINTER(k, barrier), 4), b->team.turn, s->teams, false };
+	uint32_t other = if_begin(e, same(e, k->member, imm(s->team_blocks - 1)));
+
+	TallyAhead ahead = tally_ahead(k, update);
+	uint32_t none = if_begin(e, less(e, k->team, leaves));
+	tally_leaf(now, imm(1));
+	if_end(e, none);
+	ins(e, "bar.warp.sync 0xffffffff");
+	barrier_signal(k, &tallied);
+	uint32_t before = if_begin(e, same(e, k->block, imm(s->teams * s->team_blocks - 1)));
+	barrier_poll(k, &tallied);
+	tally_finish(k, &ahead);
+	if_end(e, before);
+	if_end(e, other);
 }
 
 /* Gradients by some warps, verdicts by the others, if these are enough. */
@@ -241,14 +267,11 @@ void half_update(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
 	const EmitSource *s = k->s;
 	Half *h = k->half;
 	Kernel now = *k;
-	uint32_t last = s->teams * s->team_blocks - 1;
 
 	half_sums_begin(k);
 	rows_emit(k);
 	changes_emit(k);
 	spent(k, SPENT_GRADIENT);
-	if (!h->deferred)
-		tallies_emit(k, update, b, false);
 	half_sums_end(k);
 	spent(k, SPENT_TEAM_AFTER);
 	barrier_arrive(k, &b->grid);
@@ -256,31 +279,212 @@ void half_update(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
 	now.cases = op1(e, REG_D, "mov.u64", k->cases);
 	Reg leaves = op1(e, REG_R, "mov.u32", h->leaves);
 	half_prefetch(k, next, staged);
+	struct PartsAhead *ahead = h->at_parts ? parts_prepare(k) : NULL;
 	spent(k, SPENT_KINDS + 27);
 	barrier_wait(k, &b->grid);
 	spent(k, SPENT_GRID);
 	uint32_t tally = label(e), end = label(e);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), tally);
-	if (!needs_pending(s))
+	if (ahead)
+		update_parts(k, ahead, h->at_parts, leaves);
+	else if (!needs_pending(s))
 		update_joined(k, leaves, false);
 	ins(e, "bra L#", end);
 	label_here(e, tally);
-	uint32_t other = if_begin(e, same(e, k->block, imm(last)));
-	if (h->deferred) {
-		tally_leaf(&now, imm(1));
-		ins(e, "bar.warp.sync 0xffffffff");
-	}
-	tally_update(k, update);
-	if_end(e, other);
+	tallies_join(k, &now, update, leaves, b);
 	label_here(e, end);
 	if (needs_pending(s))
 		leaves_finish(k, leaves, &b->grid);
 	spent(k, SPENT_UPDATE);
 	barrier_all(k, &b->grid);
 	spent(k, SPENT_GRID_AFTER);
+	weights_stage(k); /* under way while the next update begins */
+	half_weights(k);
 }
 
-/* One leaf, all of it in this block. */
+/* ---- one leaf, all of it in this block ---- */
+
+/* Some warps compute; HELPERS threads copy the cases of the next chunk and form errors, verdicts and tallies. Copies
+ * of cases are in two places by turns, numbers of updates too. Barriers: CASES_THERE before a chunk, for which helpers
+ * only arrive; ROWS_THERE after its rows; ROWS_JUDGED before late rows are overwritten, for which they only arrive. */
+static uint32_t chunks_of(const Kernel *k) { return (uint32_t)ceil_div(k->s->leaf_rows, k->block_rows); }
+
+static Kernel part_of_threads(const Kernel *k, uint32_t first, uint32_t threads)
+{
+	Kernel part = *k;
+	EmitSource *s = NEW(&k->s->cx->scratch, 1, EmitSource);
+
+	*s = *k->s;
+	s->threads = threads;
+	part.s = s;
+	if (first)
+		part.tid = op2(k->e, REG_R, "sub.u32", k->tid, imm(first));
+	return part;
+}
+
+static void cases_turn(Kernel *k)
+{
+	Reg at = k->half->cases_offset;
+
+	ins(k->e, "sub.u32 $, #, $", at, k->half->cases_bytes, at);
+}
+
+/* Chunk `chunk` of the leaf that is at hand in k, under way to where offset says. */
+static void ahead_stage(Kernel *k, Reg chunk, Reg offset)
+{
+	Emit *e = k->e;
+	Kernel to = *k;
+
+	to.memory = add(e, k->memory, offset);
+	chunk_rows(&to, mul(e, chunk, k->block_rows), k->rows);
+	half_inputs(&to);
+	targets_stage(&to);
+	ins(e, "@$ st.shared.v2.u32 [$+#], {$, $}", same(e, to.tid, imm(0)), to.memory, k->half->at_count, to.my_rows,
+	    k->half->ahead[3]);
+}
+
+/* The leaf of an update, and its numbers, under way to where offset says. */
+static void ahead_find(Kernel *k, Reg update, Reg offset)
+{
+	Emit *e = k->e;
+	Reg param = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, param));
+
+	ins(e, "ld.global.nc.u8 $, [$+#]", k->half->ahead[3], update, (uint32_t)offsetof(DeviceUpdate, ends_epoch));
+	ins(e, "@$ cp.async.ca.shared.global [$+#], [$], 8", less(e, k->tid, imm(P_COUNT)),
+	    mad(e, k->tid, 8, add(e, k->memory, offset)), k->half->at_numbers,
+	    place(e, place(e, POINTER(k, param), param, P_COUNT * 8), k->tid, 8));
+	leaf_find(k, update);
+}
+
+/* Copies of what chunks have of cases use registers of their own: others are those of the chunk at hand. */
+static Kernel ahead_of(Kernel *k)
+{
+	Kernel a = *k;
+
+	a.rows = k->half->ahead[0];
+	a.row0 = k->half->ahead[1];
+	a.my_rows = k->half->ahead[2];
+	a.cases = k->half->ahead_cases;
+	return a;
+}
+
+static void all_meet(Kernel *k, uint32_t barrier) { ins(k->e, "bar.sync #, #", barrier, k->s->threads); }
+
+static void helpers_arrive(Kernel *k, uint32_t barrier, uint32_t others)
+{
+	ins(k->e, "bar.arrive #, #", barrier, HELPERS + others);
+}
+
+void half_apart_begin(Kernel *k, Reg update)
+{
+	Emit *e = k->e;
+	Half *h = k->half;
+	uint32_t others = k->s->threads - HELPERS;
+
+	h->cases_offset = op1(e, REG_R, "mov.u32", imm(0));
+	h->numbers_offset = op1(e, REG_R, "mov.u32", imm(0));
+	for (int i = 0; i < 4; i++)
+		h->ahead[i] = reg(e, REG_R);
+	h->ends = reg(e, REG_R);
+	h->ahead_cases = reg(e, REG_D);
+	uint32_t end = unless_begin(e, less(e, k->tid, imm(others)));
+	Kernel help = part_of_threads(k, others, HELPERS), ahead = ahead_of(&help);
+	ahead_find(&ahead, update, h->numbers_offset);
+	ahead_stage(&ahead, imm(0), h->cases_offset);
+	ins(e, "cp.async.wait_all");
+	helpers_arrive(k, CASES_THERE, others);
+	helpers_arrive(k, ROWS_JUDGED, half_judged_threads(k));
+	if_end(e, end);
+}
+
+static void helpers_emit(Kernel *k, Reg update, Reg next)
+{
+	Emit *e = k->e;
+	Half *h = k->half;
+	uint32_t all = k->s->threads, chunks = chunks_of(k);
+	Kernel help = part_of_threads(k, all - HELPERS, HELPERS), ahead = ahead_of(&help);
+
+	ins(e, "mov.u32 $, $", help.rows, ahead.rows);
+	ins(e, "mov.u64 $, $", help.cases, ahead.cases);
+	ins(e, "mov.u32 $, $", h->ends, h->ahead[3]);
+	Loop l = loop_count(e, chunks);
+	Reg other = op2(e, REG_R, "sub.u32", imm(h->cases_bytes), h->cases_offset);
+	chunk_rows(&help, mul(e, l.i, k->block_rows), help.rows);
+	ins(e, "bar.sync #, #", HELPERS_MEET, HELPERS); /* verdicts on the chunk before are there */
+	if (chunks == 1) /* numbers of the update before are read until its weights are there */
+		all_meet(k, ROWS_THERE);
+	Reg after = add(e, l.i, imm(1));
+	uint32_t same_leaf = if_begin(e, same(e, after, imm(chunks)));
+	ins(e, "mov.u32 $, 0", after);
+	ins(e, "sub.u32 $, #, $", h->numbers_offset, P_COUNT * 8, h->numbers_offset);
+	ahead_find(&ahead, next, h->numbers_offset);
+	if_end(e, same_leaf);
+	ahead_stage(&ahead, after, other);
+	if (chunks > 1)
+		all_meet(k, ROWS_THERE);
+	ins(e, "cp.async.wait_all");
+	helpers_arrive(k, CASES_THERE, all - HELPERS);
+	uint32_t judges = min_u32(HELPERS, k->block_rows), idle = if_begin(e, less(e, help.tid, imm(judges)));
+	judge_rows(&help, 0, judges);
+	if_end(e, idle);
+	helpers_arrive(k, ROWS_JUDGED, half_judged_threads(k));
+	cases_turn(k);
+	loop_end(e, &l);
+	ins(e, "bar.sync #, #", HELPERS_MEET, HELPERS);
+	uint32_t early = unless_begin(e, less(e, help.tid, imm(HELPERS - TALLY_WARP)));
+	tally_leaf(&help, imm(1));
+	ins(e, "bar.warp.sync 0xffffffff");
+	tally_update(&help, update);
+	if_end(e, early);
+}
+
+static void apart_compute(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t all = k->s->threads;
+	Kernel part = part_of_threads(k, 0, all - HELPERS);
+	RuleNumbers n;
+
+	e->meeting = all - HELPERS;
+	half_sums_begin(&part);
+	Loop l = loop_count(e, chunks_of(k));
+	all_meet(k, CASES_THERE);
+	spent(k, SPENT_TEAM);
+	ins(e, "ld.shared.v2.u32 {$, $}, [$+#]", k->my_rows, k->half->ends, cases_memory(k), k->half->at_count);
+	half_pads(&part);
+	half_steps(&part, 0, k->s->list->gradient);
+	spent(k, SPENT_ROWS);
+	all_meet(k, ROWS_THERE);
+	spent(k, SPENT_TEAM_AFTER);
+	half_changes(&part, imm(0));
+	barrier_block(e);
+	spent(k, SPENT_GRADIENT);
+	cases_turn(k);
+	loop_end(e, &l);
+	rule_numbers(&part, &n);
+	ins(e, "sub.u32 $, #, $", k->half->numbers_offset, P_COUNT * 8, k->half->numbers_offset);
+	part.numbers = &n;
+	half_sums_end(&part);
+	barrier_block(e);
+	spent(k, SPENT_UPDATE);
+	e->meeting = 0;
+}
+
+/* Networks of their own stop at the end of an epoch; else all wait for the tally of every update. */
+void half_apart(Kernel *k, Reg update, Reg next)
+{
+	Emit *e = k->e;
+	uint32_t helpers = label(e), end = label(e);
+
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->s->threads - HELPERS)), helpers);
+	apart_compute(k);
+	ins(e, "bra L#", end);
+	label_here(e, helpers);
+	helpers_emit(k, update, next);
+	label_here(e, end);
+}
+
+/* With a block that has too few warps for this. */
 void half_direct(Kernel *k, Reg update, Reg staged, const Barriers *b)
 {
 	Emit *e = k->e;
@@ -309,4 +513,166 @@ void half_direct(Kernel *k, Reg update, Reg staged, const Barriers *b)
 	k->numbers = NULL;
 	barrier_block(e);
 	spent(k, SPENT_GRID_AFTER);
+}
+
+/* ---- steps between tiles, on rows of a block ----
+ *
+ * In: rows in global memory, rounded or as floats. Out: what these steps write, there too. Rows come in chunks. */
+
+/* Which blocks of 16 columns steps first .. end - 1 read before they write them, or write for later ones. */
+typedef struct Moves {
+	bool *floats[BUFS], *halves[HALF_BUFS];
+} Moves;
+
+static void mark(bool *which, uint32_t col, uint32_t count, bool value)
+{
+	for (uint32_t i = col / COLUMN_BLOCK; count && i <= (col + count - 1) / COLUMN_BLOCK; i++)
+		which[i] = value;
+}
+
+static Moves moves_of(Kernel *k, uint32_t first, uint32_t end, bool out)
+{
+	uint32_t blocks = (uint32_t)ceil_div(k->s->job->cols, COLUMN_BLOCK) + 2;
+	Moves m;
+	bool *written[BUFS];
+
+	for (uint32_t b = 0; b < BUFS; b++) {
+		m.floats[b] = NEW(&k->s->cx->scratch, blocks, bool);
+		written[b] = NEW(&k->s->cx->scratch, blocks, bool);
+		if (b < HALF_BUFS)
+			m.halves[b] = NEW(&k->s->cx->scratch, blocks, bool);
+	}
+	for (uint32_t i = first; i < end; i++) {
+		const DeviceStep *s = &k->s->step[i];
+		Access a[8];
+		uint32_t n = s->kind == STEP_ONE ? 0 : step_access(k, s, a);
+		for (uint32_t x = 0; x < n; x++) {
+			uint32_t buf = a[x].buf, col = a[x].col, count = a[x].count;
+			if (a[x].writes) {
+				mark(written[buf], col, count, true);
+				if (out && floats_later(k, end - 1, buf, col, count))
+					mark(m.floats[buf], col, count, true);
+				if (out && buf < HALF_BUFS && operand_later(k, end - 1, buf, col, count))
+					mark(m.halves[buf], col, count, true);
+			} else if (!out && !written[buf][col / COLUMN_BLOCK]) {
+				bool operand = is_operand(s, x);
+				if (operand && !input_of(k, buf, col) && s->b != k->s->job->zero)
+					mark(m.halves[buf], col, count, true);
+				if (!operand)
+					mark(m.floats[buf], col, count, true);
+			}
+		}
+	}
+	return m;
+}
+
+/* A run of blocks of the block's rows. parts: of 16 bytes */
+static void blocks_move(Kernel *k, Reg global, uint32_t here_at, uint32_t here_row, uint32_t there_row, uint32_t parts,
+                        bool out)
+{
+	Emit *e = k->e;
+	Loop l = loop_begin(e, k->tid, mul(e, k->my_rows, parts), k->s->threads);
+	Reg row = divide(e, l.i, parts), part = modulo(e, l.i, parts, row);
+	Reg here = add(e, mad(e, row, here_row, mad(e, part, 16, k->memory)), imm(here_at));
+	Reg there = place(e, place(e, global, add(e, k->row0, row), there_row), part, 16);
+
+	if (out) {
+		Reg v[4];
+		load_quad(e, "shared", v, here, 0);
+		store_quad(e, "global", there, 0, v);
+	} else {
+		ins(e, "cp.async.cg.shared.global [$], [$], 16", here, there);
+	}
+	loop_end(e, &l);
+}
+
+static void rows_move(Kernel *k, uint32_t first, uint32_t end, bool out)
+{
+	uint32_t blocks = (uint32_t)ceil_div(k->s->job->cols, COLUMN_BLOCK), cols = k->s->job->cols;
+	Moves m = moves_of(k, first, end, out);
+
+	for (uint32_t b = 0; b < BUFS + HALF_BUFS; b++) {
+		bool half = b >= BUFS;
+		uint32_t buf = half ? b - BUFS : b, bytes = half ? 2 : 4;
+		const bool *which = half ? m.halves[buf] : m.floats[buf];
+		for (uint32_t i = 0, run; i < blocks; i += run) {
+			for (run = 1; i + run < blocks && which[i + run] == which[i];)
+				run++;
+			if (!which[i])
+				continue;
+			uint32_t col = i * COLUMN_BLOCK;
+			blocks_move(k, half ? half_buffer(k, buf, col) : float_buffer(k, buf, col),
+			            half ? k->half->at_rows + half_column(k, buf, col) : k->at_rows + column_at(k, buf, col),
+			            half ? k->half->row : k->row, cols * bytes, run * COLUMN_BLOCK * bytes / 16, out);
+		}
+	}
+}
+
+/* What tiles left there is no number. */
+static void rows_clear(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t bytes = k->half->at_rows + k->half->row * k->block_rows - k->at_rows;
+	Loop l = loop_begin(e, k->tid, imm((uint32_t)ceil_div(bytes, 16)), k->s->threads);
+
+	ins(e, "st.shared.v4.u32 [$+#], {0, 0, 0, 0}", mad(e, l.i, 16, k->memory), k->at_rows);
+	loop_end(e, &l);
+	barrier_block(e);
+}
+
+static void phase_rows(Kernel *k, uint32_t first, uint32_t end, bool scores, bool codes)
+{
+	Emit *e = k->e;
+
+	rows_clear(k);
+	half_inputs(k);
+	targets_stage(k);
+	rows_move(k, first, end, false);
+	ins(e, "cp.async.wait_all");
+	barrier_block(e);
+	half_steps(k, first, end);
+	rows_move(k, first, end, true);
+	if (k->s->test && end == k->s->list->gradient)
+		outputs_store(k);
+	uint32_t none = if_begin(e, less(e, k->tid, imm(k->workers)));
+	if (scores)
+		scores_emit(k, codes, 0, k->workers);
+	if_end(e, none);
+	barrier_block(e);
+}
+
+/* As many rows at a time as there is room for. */
+void half_phase(Kernel *k, uint32_t first, uint32_t end, bool scores, bool codes)
+{
+	Emit *e = k->e;
+	uint32_t most = (uint32_t)ceil_div(k->s->batch_rows, k->s->team_blocks);
+
+	if (most <= k->block_rows) {
+		phase_rows(k, first, end, scores, codes);
+		return;
+	}
+	Reg row0 = op1(e, REG_R, "mov.u32", k->row0), rows = op1(e, REG_R, "mov.u32", k->my_rows);
+	Reg past = add(e, row0, rows);
+	Loop l = loop_begin(e, row0, past, k->block_rows);
+	ins(e, "mov.u32 $, $", k->row0, l.i);
+	ins(e, "min.u32 $, $, #", k->my_rows, op2(e, REG_R, "sub.u32", past, l.i), k->block_rows);
+	phase_rows(k, first, end, scores, codes);
+	loop_end(e, &l);
+	ins(e, "mov.u32 $, $", k->row0, row0);
+	ins(e, "mov.u32 $, $", k->my_rows, rows);
+}
+
+/* Columns that are always 1, of rows in global memory. */
+void half_ones(Kernel *k)
+{
+	Emit *e = k->e;
+	const EmitSource *s = k->s;
+
+	for (uint32_t i = 0; i < s->one_columns; i++) {
+		Reg first = mad(e, k->block, s->threads, k->tid), one = reg(e, REG_H);
+		Loop l = loop_begin(e, first, imm(s->batch_rows), s->team_blocks * s->threads);
+		ins(e, "mov.u16 $, 0x3f80", one);
+		ins(e, "st.global.u16 [$], $", place(e, half_buffer(k, BUF_ACT, s->ones[i]), l.i, s->job->cols * 2), one);
+		loop_end(e, &l);
+	}
 }

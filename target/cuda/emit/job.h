@@ -98,6 +98,7 @@ typedef struct DeviceList {
 typedef struct InputColumns {
 	uint32_t col, input, count;
 	uint32_t half, halves; /* bf16: in DeviceData.xh, with the 1 after them and filled up to full 16s */
+	uint32_t word;         /* first in a row of DeviceData.bits */
 } InputColumns;
 typedef struct ContextColumn {
 	uint32_t to, from;
@@ -161,18 +162,25 @@ typedef struct CodeOwn {
 } CodeOwn;
 
 enum { NO_INPUT = 0xffff };
+/* Where column c of 32 is in a word: so that the pairs of columns that a lane gives to a tensor core are 16 bits apart,
+ * those of its four pairs after each other. */
+static inline uint32_t bit_place(uint32_t c) { return c / 2 % 4 * 4 + c / 8 + c % 2 * 16; }
 typedef struct DeviceData {
 	const float *x; /* [cases][x_row]; NULL: index lists */
 	uint32_t x_row, inputs, targets;
 	const uint16_t *xh; /* bf16: [cases][xh_row] inputs, also of index lists, which are rows of 0 and 1 then */
 	uint32_t xh_row;
+	const uint32_t
+		*bits;         /* bf16: NULL, or the same where all inputs are 0 or 1: [cases][bits_row], bit_place in words */
+	uint32_t bits_row; /* a multiple of 4 */
 	const uint64_t *from; /* [cases + 1] index lists */
 	const uint32_t *index;
 	const float *value;
 	const uint16_t *short_list; /* [cases][short_row] the same, filled up with NO_INPUT */
 	uint32_t short_row;
-	const uint32_t *rank; /* [inputs] those that most cases have come first */
-	const float *y;       /* [cases][targets] NaN: none */
+	const uint32_t *rank;   /* [inputs] those that most cases have come first */
+	const float *y;         /* [cases][targets] NaN: none */
+	const uint32_t *y_bits; /* bf16: NULL, or [cases] the same, where all targets are 0 or 1 and fewer than 33 */
 	const float *weight;
 	const double *codes;
 	uint32_t code_count;

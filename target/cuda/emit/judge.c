@@ -5,7 +5,7 @@
  * not tell, in double. */
 #include <math.h>
 
-#include "emit.h"
+#include "half_emit.h"
 #include "kern.h"
 #include "units.h"
 
@@ -127,11 +127,16 @@ typedef struct JudgedRow {
 	Reg row, is_row, late, y;
 	Reg *out;   /* [outputs] */
 	Reg own[4]; /* CodeOwn */
+	Reg word;   /* bf16: targets that are bits */
 } JudgedRow;
 
 static Reg predicate(Emit *e, bool value) { return op2(e, REG_P, "setp.ne.u32", imm(value), imm(0)); }
 static void or_to(Emit *e, Reg p, Reg q) { ins(e, "or.pred $, $, $", p, p, q); }
-static Reg target(Kernel *k, const JudgedRow *r, uint32_t n) { return load(k->e, REG_F, "ld.shared.f32", r->y, 4 * n); }
+static bool has_words(const Kernel *k) { return k->half && k->half->y_bits; }
+static Reg target(Kernel *k, const JudgedRow *r, uint32_t n)
+{
+	return has_words(k) ? y_bit(k->e, r->word, n) : load(k->e, REG_F, "ld.shared.f32", r->y, 4 * n);
+}
 
 static const DeviceStep *errors_step(const Kernel *k, uint32_t *from)
 {
@@ -171,8 +176,8 @@ static Reg word_distance(Kernel *k, Reg late, Reg y, Reg word)
 			Reg o = load(e, REG_F, "ld.shared.f32", late, late_at(k, s, false) + 4 * i);
 			Reg d = op2(e, REG_G, "sub.rn.f64", load(e, REG_G, "ld.global.nc.f64", at, 8 * n),
 			            op1(e, REG_G, "cvt.f64.f32", o));
-			ins(e, "@$ add.rn.f64 $, $, $", is_number(e, load(e, REG_F, "ld.shared.f32", y, 4 * n)), sum, sum,
-			    op2(e, REG_G, "mul.rn.f64", d, d));
+			Reg known = has_words(k) ? predicate(e, true) : is_number(e, load(e, REG_F, "ld.shared.f32", y, 4 * n));
+			ins(e, "@$ add.rn.f64 $, $, $", known, sum, sum, op2(e, REG_G, "mul.rn.f64", d, d));
 		}
 	return sum;
 }
@@ -398,12 +403,18 @@ static void verdict_store(Kernel *k, const JudgedRow *r)
 	Reg threshold = param_f(k, offsetof(Job, threshold));
 
 	for (uint32_t n = 0; n < j->outputs; n++) {
-		Reg y = target(k, r, n), known = is_number(e, y);
-		Reg away = op1(e, REG_F, "abs.f32", op2(e, REG_F, "sub.rn.ftz.f32", r->out[n], y));
+		Reg y = target(k, r, n), away = op1(e, REG_F, "abs.f32", op2(e, REG_F, "sub.rn.ftz.f32", r->out[n], y));
 		Reg within = op2(e, REG_P, "setp.le.ftz.f32", away, threshold);
+		if (has_words(k)) {
+			or_to(e, far, op1(e, REG_P, "not.pred", within));
+			continue;
+		}
+		Reg known = is_number(e, y);
 		ins(e, "@$ or.pred $, $, $", known, far, far, op1(e, REG_P, "not.pred", within));
 		ins(e, "@$ add.u32 $, $, 1", known, count, count);
 	}
+	if (has_words(k))
+		ins(e, "mov.u32 $, #", count, j->outputs);
 	Reg scored = op2(e, REG_P, "setp.ne.u32", count, imm(0));
 	if (j->right_here)
 		right = largest_right(k, r, count);
@@ -450,7 +461,10 @@ static void errors_replace(Kernel *k, const JudgedRow *r, const DeviceStep *s)
 	if (s->known_net)
 		load_quad(e, "shared", net, late, late_at(k, s, true));
 	for (uint32_t i = 0; i < 4; i++) {
-		y[i] = load(e, REG_F, "ld.shared.f32", at_y, 4 * (s->y + i));
+		if (has_words(k))
+			y[i] = y_bit(e, op2(e, REG_R, "shr.u32", r->word, mul(e, l.i, 4)), s->y + i);
+		else
+			y[i] = load(e, REG_F, "ld.shared.f32", at_y, 4 * (s->y + i));
 		net[i] = s->known_net ? net[i] : out[i];
 		known[i] = op2(e, REG_P, "and.pred", is_number(e, y[i]), less(e, mad(e, l.i, 4, imm(i)), imm(s->cols)));
 		Reg is = op2(e, REG_P, "setp.eq.ftz.f32", op2(e, REG_F, "mul.rn.ftz.f32", y[i], y[i]), y[i]);
@@ -483,7 +497,8 @@ static Reg errors_sum(Kernel *k, const JudgedRow *r, const DeviceStep *s)
 		Reg sum = lane[n % ROW_LANES];
 		if (s->error == ERR_SQUARED) {
 			Reg y = target(k, r, s->y + n), away = op2(e, REG_F, "sub.rn.ftz.f32", r->out[s->y + n], y);
-			away = op3(e, REG_F, "selp.f32", away, imm_f(0), is_number(e, y));
+			if (!has_words(k))
+				away = op3(e, REG_F, "selp.f32", away, imm_f(0), is_number(e, y));
 			ins(e, "fma.rn.ftz.f32 $, $, $, $", sum, away, away, sum);
 			continue;
 		}
@@ -529,12 +544,15 @@ void judge_rows(Kernel *k, uint32_t first, uint32_t threads)
 	/* others write to real rows: threads without one read a row behind them, where there is */
 	r.row = op3(e, REG_R, "selp.u32", row, imm(k->s->half ? 0 : k->row_space - 1), less(e, row, imm(k->block_rows)));
 	r.late = add(e, mad(e, r.row, k->late_row, k->memory), imm(k->at_late));
-	r.y = add(e, mad(e, r.row, k->target_row, k->memory), imm(k->at_targets));
+	Reg cases = k->half ? cases_memory(k) : k->memory;
+	r.y = add(e, mad(e, r.row, k->target_row, cases), imm(k->at_targets));
+	if (has_words(k))
+		r.word = load(e, REG_R, "ld.shared.u32", r.y, 0);
 	for (uint32_t i = 0; i < 4; i++)
 		r.own[i] = reg(e, REG_R);
 	if (k->s->job->data.code_count)
 		ins(e, "ld.shared.v4.u32 {$, $, $, $}, [$+#]", r.own[0], r.own[1], r.own[2], r.own[3],
-		    mad(e, r.row, sizeof(CodeOwn), k->memory), k->at_own);
+		    mad(e, r.row, sizeof(CodeOwn), cases), k->at_own);
 	outputs_load(k, &r);
 	verdict_store(k, &r);
 	error_store(k, &r);

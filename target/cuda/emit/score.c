@@ -242,6 +242,12 @@ static TopRow tops_emit(Kernel *k, const DeviceStep *s, const RowLanes *l)
 	return t;
 }
 
+/* Slopes of sigmoids are never -0, which 0 would change. */
+Reg slope_offset(Emit *e, const DeviceStep *s, Reg slope)
+{
+	return s->offset == 0 && s->fn == FN_SIGMOID ? slope : op2(e, REG_F, "add.rn.ftz.f32", slope, imm_f(s->offset));
+}
+
 Reg output_delta(Emit *e, const DeviceStep *s, const ErrorOf *of, Reg known, Reg weight, Reg total)
 {
 	ErrorOf mine = *of;
@@ -249,11 +255,11 @@ Reg output_delta(Emit *e, const DeviceStep *s, const ErrorOf *of, Reg known, Reg
 	if (s->error == ERR_DIVERGENCE) /* all outputs of the row have a part in each target: also those without */
 		mine.y = op3(e, REG_F, "selp.f32", of->y, imm_f(0), known);
 	Reg back = times(e, error_slope(e, &mine, total), weight);
-	if (s->error != ERR_DIVERGENCE)
+	if (s->error != ERR_DIVERGENCE && known.type == REG_P)
 		back = op3(e, REG_F, "selp.f32", back, imm_f(0), known);
 	if (!s->deltas)
 		return back;
-	Reg slope = op2(e, REG_F, "add.rn.ftz.f32", unit_slope(e, s->fn, of->net, of->out), imm_f(s->offset));
+	Reg slope = slope_offset(e, s, unit_slope(e, s->fn, of->net, of->out));
 	return op2(e, REG_F, "mul.rn.ftz.f32", back, slope);
 }
 

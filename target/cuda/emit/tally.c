@@ -221,75 +221,108 @@ static Reg param_g(Kernel *k, size_t field)
 	return g;
 }
 
-static Reg counted_share(Emit *e, Reg tally, size_t field, Reg scored, Reg any)
+static Reg counted_share(Emit *e, Reg count, Reg scored, Reg any)
 {
-	Reg n = op1(e, REG_G, "cvt.rn.f64.u64", load(e, REG_D, "ld.global.u64", tally, (uint32_t)field));
+	Reg n = op1(e, REG_G, "cvt.rn.f64.u64", count);
 
 	return op3(e, REG_G, "selp.f64", op2(e, REG_G, "div.rn.f64", n, scored), literal(e, 0), any);
 }
 
-/* Is what the epoch was to reach reached? */
-static Reg is_reached(Kernel *k, Reg tally)
+enum { FIELDS = sizeof(Tally) / 8 };
+#define FIELD(name) (offsetof(Tally, name) / 8)
+
+/* Is what the epoch was to reach reached? field: its tally, of type D */
+static Reg is_reached(Kernel *k, const Reg field[FIELDS])
 {
 	Emit *e = k->e;
-	Reg count = load(e, REG_D, "ld.global.u64", tally, offsetof(Tally, scored));
+	Reg count = field[FIELD(scored)];
 	Reg any = op2(e, REG_P, "setp.ne.u64", count, imm(0)), n = op1(e, REG_G, "cvt.rn.f64.u64", count);
-	Reg weight = load(e, REG_G, "ld.global.f64", tally, offsetof(Tally, weight));
+	Reg weight = op1(e, REG_G, "mov.b64", field[FIELD(weight)]);
 	Reg weighs = op2(e, REG_P, "setp.gt.f64", weight, literal(e, 0));
-	Reg error = op2(e, REG_G, "div.rn.f64", load(e, REG_G, "ld.global.f64", tally, offsetof(Tally, error)), weight);
+	Reg error = op2(e, REG_G, "div.rn.f64", op1(e, REG_G, "mov.b64", field[FIELD(error)]), weight);
 
 	error = op3(e, REG_G, "selp.f64", error, literal(e, 0), weighs);
-	Reg within = op2(e, REG_P, "setp.ge.f64", counted_share(e, tally, offsetof(Tally, within), n, any),
+	Reg within = op2(e, REG_P, "setp.ge.f64", counted_share(e, field[FIELD(within)], n, any),
 	                 param_g(k, offsetof(Job, until_within)));
-	Reg right = op2(e, REG_P, "setp.ge.f64", counted_share(e, tally, offsetof(Tally, right), n, any),
+	Reg right = op2(e, REG_P, "setp.ge.f64", counted_share(e, field[FIELD(right)], n, any),
 	                param_g(k, offsetof(Job, until_right)));
 	Reg low = op2(e, REG_P, "setp.lt.f64", error, param_g(k, offsetof(Job, until_error)));
 	return op2(e, REG_P, "or.pred", op2(e, REG_P, "or.pred", within, right), low);
 }
 
-void tally_update(Kernel *k, Reg update)
+/* What lane i has, in all lanes. */
+static Reg lane_field(Emit *e, Reg x, uint32_t i)
+{
+	Reg half[2] = { reg(e, REG_R), reg(e, REG_R) }, all[2] = { reg(e, REG_R), reg(e, REG_R) }, d = reg(e, REG_D);
+
+	ins(e, "mov.b64 {$, $}, $", half[0], half[1], x);
+	for (uint32_t n = 0; n < 2; n++)
+		ins(e, "shfl.sync.idx.b32 $, $, #, 31, 0xffffffff", all[n], half[n], i);
+	ins(e, "mov.b64 $, {$, $}", d, all[0], all[1]);
+	return d;
+}
+
+/* All that does not depend on the leaves is loaded before they are there. */
+TallyAhead tally_ahead(Kernel *k, Reg update)
 {
 	Emit *e = k->e;
-	enum { FIELDS = sizeof(Tally) / 8 };
-	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), result = POINTER(k, result), sum = reg(e, REG_D);
-	Reg is_double = op2(e, REG_P, "or.pred", same(e, lane, imm(offsetof(Tally, error) / 8)),
-	                    same(e, lane, imm(offsetof(Tally, weight) / 8)));
+	TallyAhead a = { .lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), .field = reg(e, REG_D) };
+	Reg result = POINTER(k, result);
+
+	a.epoch = load(e, REG_R, "ld.global.u32", result, offsetof(JobResult, epoch));
+	a.done = load(e, REG_D, "ld.global.u64", result, offsetof(JobResult, done));
+	a.leaves = load(e, REG_R, "ld.global.u32", update, offsetof(DeviceUpdate, leaves));
+	a.ends = load(e, REG_R, "ld.global.u8", update, offsetof(DeviceUpdate, ends_epoch));
+	a.to = place(e, place(e, POINTER(k, tally), a.epoch, sizeof(Tally)), a.lane, 8);
+	a.is_field = less(e, a.lane, imm(FIELDS));
+	ins(e, "mov.u64 $, 0", a.field);
+	ins(e, "@$ ld.global.u64 $, [$]", a.is_field, a.field, a.to);
+	return a;
+}
+
+void tally_finish(Kernel *k, const TallyAhead *a)
+{
+	Emit *e = k->e;
+	Reg result = POINTER(k, result), sum = reg(e, REG_D), field[FIELDS];
+	Reg is_double = op2(e, REG_P, "or.pred", same(e, a->lane, imm(FIELD(error))), same(e, a->lane, imm(FIELD(weight))));
 
 	remark(e, "tally of an update");
-	Reg epoch = load(e, REG_R, "ld.global.u32", result, offsetof(JobResult, epoch));
-	Reg tally = place(e, POINTER(k, tally), epoch, sizeof(Tally));
-	Reg is_field = less(e, lane, imm(FIELDS)),
-		leaves = load(e, REG_R, "ld.global.u32", update, offsetof(DeviceUpdate, leaves));
-	uint32_t end = if_begin(e, is_field);
-	Reg from = place(e, POINTER(k, leaf_tally), lane, 8);
+	uint32_t end = if_begin(e, a->is_field);
+	Reg from = place(e, POINTER(k, leaf_tally), a->lane, 8);
 	if (k->s->general) {
 		JoinLevels levels = join_begin(k, REG_D, is_double);
-		Loop l = loop_begin(e, imm(0), leaves, 1);
+		Loop l = loop_begin(e, imm(0), a->leaves, 1);
 		join_add(k, &levels, load(e, REG_D, "ld.global.u64", place(e, from, l.i, sizeof(Tally)), 0));
 		loop_end(e, &l);
 		ins(e, "mov.u64 $, $", sum, join_end(k, &levels));
 	}
 	for (uint32_t i = 0; i < k->s->kinds_of_leaves && !k->s->general; i++) {
-		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i])));
+		uint32_t other = if_begin(e, same(e, a->leaves, imm(k->s->leaves[i])));
 		ins(e, "mov.u64 $, $", sum, join_fields(e, from, k->s->leaves[i], is_double));
 		if_end(e, other);
 	}
-	Reg to = place(e, tally, lane, 8);
-	ins(e, "st.global.u64 [$], $", to, add_field(e, load(e, REG_D, "ld.global.u64", to, 0), sum, is_double));
+	ins(e, "mov.u64 $, $", a->field, add_field(e, a->field, sum, is_double));
+	ins(e, "st.global.u64 [$], $", a->to, a->field);
 	if_end(e, end);
 	ins(e, "bar.warp.sync 0xffffffff");
-	uint32_t rest = if_begin(e, same(e, lane, imm(0)));
-	Reg error = load(e, REG_G, "ld.global.f64", tally, offsetof(Tally, error)), stop = reg(e, REG_P);
+	for (uint32_t i = 0; i < FIELDS; i++)
+		field[i] = lane_field(e, a->field, i);
+	uint32_t rest = if_begin(e, same(e, a->lane, imm(0)));
+	Reg error = op1(e, REG_G, "mov.b64", field[FIELD(error)]), stop = reg(e, REG_P);
 	ins(e, "setp.neu.f64 $, $, $", stop, op2(e, REG_G, "sub.rn.f64", error, error), literal(e, 0));
-	uint32_t inside =
-		if_begin(e, op2(e, REG_P, "setp.ne.u32",
-	                    load(e, REG_R, "ld.global.u8", update, offsetof(DeviceUpdate, ends_epoch)), imm(0)));
-	ins(e, "or.pred $, $, $", stop, stop, is_reached(k, tally));
-	ins(e, "st.global.u32 [$+#], $", result, (uint32_t)offsetof(JobResult, epoch), add(e, epoch, imm(1)));
+	uint32_t inside = if_begin(e, op2(e, REG_P, "setp.ne.u32", a->ends, imm(0)));
+	ins(e, "or.pred $, $, $", stop, stop, is_reached(k, field));
+	ins(e, "st.global.u32 [$+#], $", result, (uint32_t)offsetof(JobResult, epoch), add(e, a->epoch, imm(1)));
 	if_end(e, inside);
 	ins(e, "@$ st.global.u32 [$+#], 1", stop, result, (uint32_t)offsetof(JobResult, stop));
-	Reg done = load(e, REG_D, "ld.global.u64", result, offsetof(JobResult, done));
 	ins(e, "st.global.u64 [$+#], $", result, (uint32_t)offsetof(JobResult, done),
-	    op2(e, REG_D, "add.u64", done, imm(1)));
+	    op2(e, REG_D, "add.u64", a->done, imm(1)));
 	if_end(e, rest);
+}
+
+void tally_update(Kernel *k, Reg update)
+{
+	TallyAhead a = tally_ahead(k, update);
+
+	tally_finish(k, &a);
 }

@@ -281,7 +281,13 @@ Reg load(Emit *e, uint32_t type, const char *how, Reg at, uint32_t offset)
 
 Reg address_add(Emit *e, Reg at, Reg bytes) { return at.type == REG_D ? place(e, at, bytes, 1) : add(e, at, bytes); }
 
-void barrier_block(Emit *e) { ins(e, "bar.sync 0"); }
+void barrier_block(Emit *e)
+{
+	if (e->meeting)
+		ins(e, "bar.sync 1, #", e->meeting);
+	else
+		ins(e, "bar.sync 0");
+}
 
 Reg lanes_xor(Emit *e, Reg x, uint32_t lanes)
 {

@@ -579,6 +579,18 @@ static void stop_check(Kernel *k, Reg update, uint32_t done)
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", stop, imm(0)), done);
 }
 
+/* Tallies are formed beside the next update: networks of their own stop at the end of an epoch only. */
+static void apart_check(Kernel *k, Reg update, uint32_t done)
+{
+	Emit *e = k->e;
+	uint32_t inside = k->s->solo ? if_begin(e, op2(e, REG_P, "setp.ne.u32", k->half->ends, imm(0))) : 0;
+
+	barrier_block(e);
+	stop_check(k, update, done);
+	if (k->s->solo)
+		if_end(e, inside);
+}
+
 static Reg next_update(Kernel *k, Reg in_cycle, Reg cycle)
 {
 	Emit *e = k->e;
@@ -604,7 +616,7 @@ static void updates_emit(Kernel *k)
 	Reg staged = reg(e, REG_D);
 	bool direct =
 		!s->test && (s->teams == 1 || s->solo) && s->kinds_of_leaves == 1 && s->leaves[0] == 1 && !needs_pending(s);
-	uint32_t top = label(e), done = label(e);
+	uint32_t top = label(e), done = label(e), idle = label(e);
 
 	k->prefetches = k->early && k->restaged && !direct;
 	ins(e, "mov.u64 $, 0", staged);
@@ -613,24 +625,32 @@ static void updates_emit(Kernel *k)
 	ins(e, "mov.u32 $, 0", k->leaf_number);
 	if (s->solo) { /* there is no seed for it, or it has ended */
 		Reg ended = load(e, REG_R, "ld.global.u32", POINTER(k, result), offsetof(JobResult, stop));
-		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", ended, imm(0)), done);
+		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", ended, imm(0)), idle);
 	}
 	if (direct && !s->tiled && !s->general && !k->half)
 		leaf_begin(k, POINTER(k, update), staged);
-	if (k->half && k->half->once)
+	if (k->half && k->half->once) {
 		half_prefetch(k, POINTER(k, update), staged);
+		weights_stage(k);
+		half_weights(k);
+	}
 	if (k->half && k->half->direct) {
 		weights_stage(k);
 		half_weights(k);
+		half_kept_move(k, false);
+		if (k->half->apart)
+			half_apart_begin(k, POINTER(k, update));
+		ins(e, "cp.async.wait_all");
+		barrier_block(e);
 	}
 	label_here(e, top);
 	Reg update =
 		op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", in_cycle, imm(sizeof(DeviceUpdate))), POINTER(k, update));
-	if (!s->test) {
+	if (!s->test && !(k->half && k->half->apart)) {
 		Reg param = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, param));
 		ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), param, P_COUNT * 8));
 	}
-	if (!k->half || !k->half->direct) { /* else they are there, and the rule changes them there */
+	if (!k->half || (!k->half->direct && !k->half->once)) { /* else they are there, or under way */
 		weights_stage(k);
 		if (k->half)
 			half_weights(k);
@@ -647,6 +667,8 @@ static void updates_emit(Kernel *k)
 		update_general(k, update, &b);
 	else if (s->tiled)
 		update_tiled(k, update, &b);
+	else if (k->half && k->half->apart)
+		half_apart(k, update, next_update(k, in_cycle, cycle));
 	else if (k->half && k->half->direct)
 		half_direct(k, update, staged, &b);
 	else if (k->half && k->half->once)
@@ -657,12 +679,18 @@ static void updates_emit(Kernel *k)
 		update_direct(k, update, next_update(k, in_cycle, cycle), staged, &b);
 	else
 		update_leaves(k, update, staged, &b);
-	stop_check(k, update, done);
+	if (k->half && k->half->apart)
+		apart_check(k, update, done);
+	else
+		stop_check(k, update, done);
 	ins(e, "add.u64 $, $, 1", i, i);
 	ins(e, "add.u64 $, $, 1", in_cycle, in_cycle);
 	ins(e, "@$ mov.u64 $, 0", op2(e, REG_P, "setp.ge.u64", in_cycle, cycle), in_cycle);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.lt.u64", i, updates), top);
 	label_here(e, done);
+	if (k->half && k->half->direct)
+		half_weights_store(k);
+	label_here(e, idle);
 }
 
 /* ---- text ---- */

@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /* The update. In: sums of leaves, or the gradient of a weight in a register. Out: weights in both forms, rule state.
  * The formula of a rule is a list of operations: one instruction or two for each. */
-#include "emit.h"
+#include "half_emit.h"
 
 enum { PREPARED_PANELS = 8 };
+
+static Reg number_load(Kernel *k, uint32_t p)
+{
+	if (k->half && k->half->apart)
+		return load(k->e, REG_G, "ld.shared.f64", add(k->e, k->memory, k->half->numbers_offset),
+		            k->half->at_numbers + p * 8);
+	return load(k->e, REG_G, "ld.global.nc.f64", k->param, p * 8);
+}
 
 void rule_numbers(Kernel *k, RuleNumbers *n)
 {
 	Emit *e = k->e;
 	const Formula *f = k->s->formula;
 
-	*n = (RuleNumbers){ .rate = load(e, REG_G, "ld.global.nc.f64", k->param, P_RATE * 8) };
+	*n = (RuleNumbers){ .rate = number_load(k, P_RATE) };
 	for (uint32_t i = 0; i < f->ops; i++) {
 		uint32_t p = f->op[i].a;
 		if (f->op[i].op != OP_PARAM || p == P_RATE)
 			continue;
-		n->param[p] = p == P_CLIP && k->s->job->needs_norm
-		                  ? norm_factor(k)
-		                  : op1(e, REG_F, "cvt.rn.f32.f64", load(e, REG_G, "ld.global.nc.f64", k->param, p * 8));
+		n->param[p] =
+			p == P_CLIP && k->s->job->needs_norm ? norm_factor(k) : op1(e, REG_F, "cvt.rn.f32.f64", number_load(k, p));
 	}
 }
 
@@ -358,7 +365,8 @@ Reg place_sum(Kernel *k, Reg from, Reg leaves)
 		return join_leaves(k, from, leaves);
 	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++) {
 		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i])));
-		ins(e, "mov.f32 $, $", g, k->half ? half_join(k, from, i) : join_known(k, from, k->s->leaves[i]));
+		ins(e, "mov.f32 $, $", g,
+		    k->half ? half_join(k, from, k->s->leaves[i], k->s->slice[i]) : join_known(k, from, k->s->leaves[i]));
 		if_end(e, other);
 	}
 	return g;
@@ -448,4 +456,182 @@ void update_joined(Kernel *k, Reg leaves, bool pending)
 		if_end(k->e, end);
 	}
 	k->prepared = NULL;
+}
+
+/* ---- bf16: sums of leaves by several warps ---- */
+
+/* Eight leaves are a subtree of the tree of leaves. A warp adds those of 32 places, another one the next eight; sums of
+ * subtrees meet in shared memory, where one of these warps joins them and applies the rule. */
+enum { PART_LEAVES = 8, ROUNDS_AHEAD = 2 };
+
+static uint32_t parts_of(uint32_t leaves) { return (uint32_t)ceil_div(leaves, PART_LEAVES); }
+
+typedef struct Parts {
+	uint32_t parts, strips, rounds; /* strips: of 32 places, that a block has at a time */
+	Reg part, strip, lane;          /* of the warp; strip: its number in the block */
+} Parts;
+
+static Parts parts_find(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t most = 1, warps = k->workers / 32, blocks = k->s->teams * k->s->team_blocks;
+
+	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++)
+		most = max_u32(most, parts_of(k->s->leaves[i]));
+	Parts p = { .parts = min_u32(most, warps) };
+	p.strips = warps / p.parts;
+	p.rounds = (uint32_t)ceil_div(ceil_div(k->s->job->floats, 32), p.strips * blocks);
+	p.part = divide(e, k->half->warp, p.strips);
+	p.strip = modulo(e, k->half->warp, p.strips, p.part);
+	p.lane = k->half->lane;
+	return p;
+}
+
+static Reg part_place(Kernel *k, const Parts *p, uint32_t round)
+{
+	uint32_t blocks = k->s->teams * k->s->team_blocks;
+	Reg strip = add(k->e, p->strip, imm(round * p->strips));
+
+	return mad(k->e, mad(k->e, strip, blocks, k->block), 32, p->lane);
+}
+
+/* What the rule needs of its place, before sums are there. */
+struct PartsAhead {
+	Parts p;
+	RuleNumbers numbers;
+	Place v[ROUNDS_AHEAD][PREPARED_PANELS];
+};
+
+bool update_in_parts(const Kernel *k)
+{
+	const EmitSource *s = k->s;
+	bool plain = s->job->panels <= PREPARED_PANELS && !needs_pending(s) && k->workers >= 32;
+
+	for (uint32_t i = 0; i < s->job->panels; i++)
+		plain &= !s->panel[i].kind;
+	for (uint32_t i = 0; i < s->kinds_of_leaves; i++)
+		plain &= parts_of(s->leaves[i]) <= k->workers / 32;
+	return plain;
+}
+
+uint32_t parts_bytes(const Kernel *k) { return k->workers * 4; }
+
+struct PartsAhead *parts_prepare(Kernel *k)
+{
+	Emit *e = k->e;
+	struct PartsAhead *o = NEW(&k->s->cx->scratch, 1, struct PartsAhead);
+
+	rule_numbers(k, &o->numbers);
+	o->p = parts_find(k);
+	Reg leads = same(e, o->p.part, imm(0));
+	for (uint32_t round = 0; round < min_u32(o->p.rounds, ROUNDS_AHEAD); round++) {
+		Reg i = part_place(k, &o->p, round);
+		for (uint32_t n = 0; n < k->s->job->panels; n++) {
+			const DevicePanel *p = &k->s->panel[n];
+			Reg own = add(e, i, imm(0u - (uint32_t)p->at)), is = less(e, own, imm((uint32_t)p->size));
+			Reg mine = op2(e, REG_P, "and.pred", is, leads);
+			place_load(k, p, own, &mine, &o->v[round][n]);
+		}
+	}
+	return o;
+}
+
+/* Sum of the leaves of a part, for each kind of update. */
+static Reg part_sum(Kernel *k, const Parts *p, Reg from, Reg leaves)
+{
+	Emit *e = k->e;
+	Reg g = zero_float(e);
+
+	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++) {
+		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i]))), all = k->s->leaves[i];
+		for (uint32_t part = 0; part < parts_of(all); part++) {
+			bool last = part + 1 == parts_of(all), full = all % PART_LEAVES == 0;
+			if (part && !(last && !full)) /* as the first */
+				continue;
+			uint32_t count = min_u32(PART_LEAVES, all - part * PART_LEAVES), end = parts_of(all) - (full ? 0 : 1);
+			Reg mine = part || (!part && end == 0) ? same(e, p->part, imm(part)) : less(e, p->part, imm(end));
+			uint32_t none = if_begin(e, mine);
+			Reg first = place(e, from, p->part, (uint32_t)(PART_LEAVES * HALF_SLICES * k->s->job->floats * 4));
+			ins(e, "mov.f32 $, $", g, half_join(k, first, count, k->s->slice[i]));
+			if_end(e, none);
+		}
+		if_end(e, other);
+	}
+	return g;
+}
+
+static Reg parts_total(Kernel *k, Reg at, uint32_t pitch, Reg leaves)
+{
+	Emit *e = k->e;
+	Reg g = reg(e, REG_F);
+
+	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++) {
+		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i]))), depth = 0;
+		Reg stack[JOIN_LEVELS + 1];
+		for (uint32_t n = 0; n < parts_of(k->s->leaves[i]); n++) {
+			stack[depth++] = load(e, REG_F, "ld.shared.f32", at, n * pitch);
+			for (uint32_t l = 0; n >> l & 1; l++, depth--)
+				stack[depth - 2] = op2(e, REG_F, "add.rn.ftz.f32", stack[depth - 2], stack[depth - 1]);
+		}
+		for (; depth > 1; depth--)
+			stack[depth - 2] = op2(e, REG_F, "add.rn.ftz.f32", stack[depth - 2], stack[depth - 1]);
+		ins(e, "mov.f32 $, $", g, stack[0]);
+		if_end(e, other);
+	}
+	return g;
+}
+
+/* The rule, for a place of some panel. */
+static void part_apply(Kernel *k, const struct PartsAhead *o, uint32_t round, Reg i, Reg g)
+{
+	Emit *e = k->e;
+
+	for (uint32_t n = 0; n < k->s->job->panels; n++) {
+		const DevicePanel *q = &k->s->panel[n];
+		Reg own = add(e, i, imm(0u - (uint32_t)q->at));
+		uint32_t outside = if_begin(e, less(e, own, imm((uint32_t)q->size)));
+		Reg row = divide(e, own, q->row), col = modulo(e, own, q->row, row);
+		place_apply(k, &o->numbers, q, row, col, own, g, round < ROUNDS_AHEAD ? &o->v[round][n] : NULL);
+		if_end(e, outside);
+	}
+}
+
+static Reg part_begin(Kernel *k, const struct PartsAhead *o, Reg i, Reg leaves)
+{
+	Emit *e = k->e;
+	Reg g = zero_float(e);
+	uint32_t none = if_begin(e, less(e, i, imm((uint32_t)k->s->job->floats)));
+
+	ins(e, "mov.f32 $, $", g, part_sum(k, &o->p, place(e, POINTER(k, sum), i, 4), leaves));
+	if_end(e, none);
+	return g;
+}
+
+/* By the workers. at: bytes in shared memory, parts_bytes. Sums of some rounds are formed before the first rule is
+ * applied, so that loads are under way together. */
+void update_parts(Kernel *k, struct PartsAhead *o, uint32_t at, Reg leaves)
+{
+	Emit *e = k->e;
+	const Parts *p = &o->p;
+	uint32_t pitch = p->strips * 128, together = p->parts > 1 ? 1 : ROUNDS_AHEAD;
+	Reg here = mad(e, p->strip, 128, mad(e, p->lane, 4, k->memory)), i[ROUNDS_AHEAD], g[ROUNDS_AHEAD];
+
+	remark(e, "sums of leaves by %u warps, and the rule", p->parts);
+	for (uint32_t first = 0; first < p->rounds; first += together) {
+		uint32_t some = min_u32(together, p->rounds - first);
+		for (uint32_t n = 0; n < some; n++)
+			g[n] = part_begin(k, o, i[n] = part_place(k, p, first + n), leaves);
+		if (p->parts > 1) {
+			ins(e, "st.shared.f32 [$+#], $", mad(e, p->part, pitch, here), at, g[0]);
+			ins(e, "bar.sync 1, #", k->workers);
+		}
+		uint32_t other = if_begin(e, same(e, p->part, imm(0)));
+		if (p->parts > 1)
+			g[0] = parts_total(k, add(e, here, imm(at)), pitch, leaves);
+		for (uint32_t n = 0; n < some; n++)
+			part_apply(k, o, first + n, i[n], g[n]);
+		if_end(e, other);
+		if (p->parts > 1 && first + 1 < p->rounds)
+			ins(e, "bar.sync 1, #", k->workers);
+	}
 }

@@ -21,12 +21,20 @@ static V short_sigmoid(V x)
 	return v_sigmoid_from(x, i_float(i_add(v_bits(v_series(sigmoid_series, 6, r)), i_shl23(v_bits(z)))));
 }
 
+/* To some units in the last place, in four instructions instead of some 25. */
+static Reg near_sigmoid(Emit *e, Reg x)
+{
+	Reg power = op1(e, REG_F, "ex2.approx.ftz.f32", op2(e, REG_F, "mul.rn.ftz.f32", x, imm_f(-0x1.715476p+0f)));
+
+	return op1(e, REG_F, "rcp.approx.ftz.f32", op2(e, REG_F, "add.rn.ftz.f32", power, imm_f(1)));
+}
+
 Reg unit_value(Emit *e, uint32_t fn, Reg x)
 {
 	V v = { e, x };
 
 	switch (fn) {
-	case FN_SIGMOID: return short_sigmoid(v).r;
+	case FN_SIGMOID: return e->near ? near_sigmoid(e, x) : short_sigmoid(v).r;
 	case FN_TANH: return v_tanh(v).r;
 	case FN_RELU: return v_relu(v).r;
 	case FN_GAUSSIAN: return v_gaussian(v).r;

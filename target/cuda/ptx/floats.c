@@ -59,6 +59,20 @@ float float_of_double(double x, bool ftz)
 	return f;
 }
 
+/* 2^x, for what the GPU approximates to two units in the last place: here it is rounded to nearest. */
+double two_to_the(double x)
+{
+	double whole = floor(x), f = (x - whole) * 0x1.62e42fefa39efp-1, term = 1, sum = 1;
+
+	if (!(x > -200) || x > 200)
+		return x != x ? x : x > 0 ? (double)INFINITY : 0;
+	for (int i = 1; i <= 16; i++) {
+		term *= f / i;
+		sum += term;
+	}
+	return ldexp(sum, (int)whole);
+}
+
 /* Operands are flushed already. */
 static uint32_t flush_result(FloatOp op, uint32_t bits, float x, float y, float z)
 {

@@ -382,6 +382,7 @@ void matrix_multiply(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 
 /* ---- floats.c ---- */
 void floats_apply(FloatOp op, bool ftz, uint32_t *d, const uint32_t *a, const uint32_t *b, const uint32_t *c);
+double two_to_the(double x);
 float float_flush(float x);
 float float_of_double(double x, bool ftz);
 double fma_double(double a, double b, double c);
