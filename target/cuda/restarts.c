@@ -298,12 +298,14 @@ static bool lanes_launch(LaneRun *r, uint64_t most)
 	return true;
 }
 
-/* As many seeds as a few seconds are enough for. */
+/* As many seeds as a few seconds, and a quarter of the memory, are enough for. */
 static uint64_t launch_seeds(const LaneRun *r)
 {
 	double each = (double)r->s.net->links * (double)r->s.cases * (r->s.most_epochs ? (double)r->s.most_epochs : 1e5);
+	uint64_t bytes = (2 + (uint64_t)r->s.states) * r->pitch * sizeof(float) + sizeof(LaneResult) + sizeof(uint32_t);
+	uint64_t fit = max_u64(LEAST_SEEDS, r->c->gpu->memory / 4 / bytes);
 
-	return min_u64(min_u64(r->all->own, MOST_SEEDS), max_u64(1 << 14, (uint64_t)(1e13 / each)));
+	return min_u64(min_u64(r->all->own, min_u64(fit, MOST_SEEDS)), max_u64(1 << 14, (uint64_t)(1e13 / each)));
 }
 
 static const float *starts_make(LaneRun *r)

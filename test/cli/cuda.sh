@@ -108,7 +108,7 @@ for args in "xor.topo --epochs 150 --restarts 40" "encoder-10-5-10.topo --epochs
 	grep seeds notes
 	cmp cpu.json cuda.json && grep -o '"seed"' cuda.json | wc -l
 done
-# Seeds that are handed over from launch to launch, the last ones to teams of threads.
+# Seeds that are handed over from launch to launch, the last ones to teams of threads; as many at a time as memory is there for.
 printf 'group in 3 input\ngroup a 2 tanh\ngroup out 1 output\ngroup b 2\nconnect in, true -> a rate 2\nconnect in -> b frozen\nconnect a, b, true -> out\nconnect in -> out\ntrain rate 0.3\n' >mixed.topo
 awk 'BEGIN { print "a,b,c,d"; for (i = 0; i < 11; i++) print i % 2 "," i % 3 / 2 "," i % 5 "," (i % 4 < 2) }' >mixed.csv
 for args in "9 64 encoder-8-3-8.topo --epochs 60 --until right:0.2 --restarts 90" "8 128 encoder-8-3-8.topo --epochs 9 --until right:0.2 --restarts 400 --rule adam" \
@@ -117,7 +117,7 @@ for args in "9 64 encoder-8-3-8.topo --epochs 60 --until right:0.2 --restarts 90
 	seed=$1 threads=$2
 	shift 2
 	$MICROPROP train "$@" --json 2>/dev/null | seeds >cpu.json
-	MICROPROP_CUDA=emulate:$seed MICROPROP_CUDA_BLOCKS=1 MICROPROP_CUDA_THREADS=$threads $MICROPROP train "$@" --json --target cuda 2>notes | seeds >cuda.json
+	MICROPROP_CUDA_MEMORY=$([ $threads = 128 ] && echo 1000000) MICROPROP_CUDA=emulate:$seed MICROPROP_CUDA_BLOCKS=1 MICROPROP_CUDA_THREADS=$threads $MICROPROP train "$@" --json --target cuda 2>notes | seeds >cuda.json
 	cat notes
 	cmp cpu.json cuda.json && echo $(grep -o '"seed"' cuda.json | wc -l) $(grep -o '"solved": true' cuda.json | wc -l)
 done

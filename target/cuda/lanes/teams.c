@@ -248,7 +248,7 @@ static void tallies(Teams *t)
 {
 	Lanes *k = &t->k;
 	Emit *e = k->e;
-	Reg error[MOST_TEAM];
+	Reg error[MOST_TEAM] = { { 0, 0 } };
 	LaneVerdict v = verdict_lane(k, t->top);
 
 	ins(e, "mov.u32 $, $", k->within, lanes_where(t, v.within));
@@ -263,7 +263,7 @@ static void slot_gradient(Teams *t, uint32_t i)
 {
 	Emit *e = t->k.e;
 	Slot *s = &t->slot[i];
-	Reg delta[MOST_TEAM], x[MOST_TEAM];
+	Reg delta[MOST_TEAM] = { { 0, 0 } }, x[MOST_TEAM] = { { 0, 0 } };
 	bool leaves_out = t->k.constant && i >= t->p->own_slots;
 
 	row_load(t, s->delta, 0, delta);
