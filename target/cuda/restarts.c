@@ -152,7 +152,8 @@ static bool source_make(LaneRun *r)
 		               .offset = (float)o->prime_offset,
 		               .threshold = (float)o->threshold,
 		               .middle = c->now->middle,
-		               .threads = c->gpu->driver ? LANE_THREADS : c->gpu->emit_threads };
+		               .threads = c->gpu->driver ? LANE_THREADS : c->gpu->emit_threads,
+		               .shared = c->gpu->emit_shared };
 	source_units(s, c->cpu->layout);
 	if (!source_data(s, c->now->of))
 		return false;
@@ -327,7 +328,7 @@ static void kernels_load(LaneRun *r, DeviceMemory *memory)
 	LaneSource s = r->s;
 	uint32_t threads = team_threads(&s), links = 0;
 
-	lanes_text(&s, &c->cx->scratch, &text);
+	lanes_text(&s, &c->cx->scratch, &text, &r->lanes.shared);
 	r->lanes.threads = s.threads;
 	gpu_load(memory, text.s, text.len, &r->lanes);
 	if (c->gpu->driver)
@@ -370,6 +371,9 @@ static bool lanes_run(Cuda *c, Restarts *all)
 	for (uint32_t i = 0; i < 2; i++)
 		r->list[i] = device_alloc(memory, (uint64_t)c->gpu->blocks * r->s.threads * sizeof *r->list[i]);
 	r->job.range = device_put(memory, ranges_make(r), 2 * (uint64_t)r->pitch * sizeof(double));
+	const SparsePlan *sparse = sparse_plan(&r->s);
+	if (sparse)
+		r->job.rows = device_put(memory, sparse_rows(&r->s, sparse), r->s.cases * sparse->row_words * sizeof(uint32_t));
 	r->job.start = device_put(memory, starts_make(r), (uint64_t)r->s.states * r->pitch * sizeof(float));
 	r->job.x = device_put(memory, r->s.x, data * c->net->inputs);
 	r->job.y = device_put(memory, r->s.y, data * c->net->outputs);

@@ -111,7 +111,10 @@ done
 # Seeds that are handed over from launch to launch, the last ones to teams of threads; as many at a time as memory is there for.
 printf 'group in 3 input\ngroup a 2 tanh\ngroup out 1 output\ngroup b 2\nconnect in, true -> a rate 2\nconnect in -> b frozen\nconnect a, b, true -> out\nconnect in -> out\ntrain rate 0.3\n' >mixed.topo
 awk 'BEGIN { print "a,b,c,d"; for (i = 0; i < 11; i++) print i % 2 "," i % 3 / 2 "," i % 5 "," (i % 4 < 2) }' >mixed.csv
-for args in "9 64 encoder-8-3-8.topo --epochs 60 --until right:0.2 --restarts 90" "8 128 encoder-8-3-8.topo --epochs 9 --until right:0.2 --restarts 400 --rule adam" \
+printf 'group in 6 input\ngroup h 3 tanh\ngroup out 1 output\nconnect in, true -> h\nconnect in, h, true -> out\ntrain rate 0.2\n' >pairs.topo
+awk 'BEGIN { print "a,b,c,d,e,f,y"; for (i = 0; i < 5; i++) for (k = i + 1; k < 6; k++) { for (n = 0; n < 6; n++) printf "%d,", n == i || n == k; print (i + k) % 2 } }' >pairs.csv
+for args in "9 64 encoder-8-3-8.topo --epochs 60 --until right:0.2 --restarts 90" "8 64 encoder-8-3-8.topo --epochs 7 --restarts 70" "8 64 pairs.topo pairs.csv --epochs 9 --until right:0.7 --restarts 70" \
+	"8 128 encoder-8-3-8.topo --epochs 9 --until right:0.2 --restarts 400 --rule adam" \
 	"8 64 mixed.topo mixed.csv --epochs 9 --until error:0.65 --restarts 99 --momentum 0.5" "8 64 spirals.topo --batch all --epochs 2 --until right:0.5 --restarts 70"; do
 	set -- $args
 	seed=$1 threads=$2

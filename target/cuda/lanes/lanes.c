@@ -140,7 +140,12 @@ static void unit_forward(Lanes *k, const LaneUnit *u)
 	if (l < end && net_source(net, u->unit, l) == 0)
 		sum = k->w[l++];
 	for (; l < end; l++)
-		sum = input_add(k, net_source(net, u->unit, l), k->w[l], sum);
+		if (k->sparse && l == k->sparse->first[u->unit]) {
+			sum = sparse_forward(k, u->unit, sum);
+			l += net->inputs - 1;
+		} else {
+			sum = input_add(k, net_source(net, u->unit, l), k->w[l], sum);
+		}
 	if (sum.type == REG_FLOAT)
 		sum = move_f(k->e, 0);
 	k->net[u->unit] = sum;
@@ -219,20 +224,28 @@ Reg errors_lane(Lanes *k)
 	return total;
 }
 
-/* Of seeds whose error stays finite: others have failed, whatever is counted. top: number of the first largest target,
- * or of a single one whether it is above the middle. */
-LaneVerdict verdict_lane(Lanes *k, Reg top)
+/* Verdicts on seeds whose error stays finite: others have failed, whatever is counted. */
+Reg within_lane(Lanes *k)
+{
+	Emit *e = k->e;
+	Reg near = reg(e, REG_P);
+
+	ins(e, "setp.eq.u32 $, 0, 0", near);
+	for (uint32_t n = 0; n < k->s->net->outputs; n++) {
+		Reg away = op1(e, REG_F, "abs.f32", away_lane(k, n));
+		ins(e, "setp.le.and.ftz.f32 $, $, $, $", near, away, imm_f(k->s->threshold), near);
+	}
+	return near;
+}
+
+/* top: number of the first largest target, or of a single one whether it is above the middle. */
+Reg right_lane(Lanes *k, Reg top)
 {
 	Emit *e = k->e;
 	const LaneSource *s = k->s;
 	uint32_t outputs = s->net->outputs;
-	Reg near = reg(e, REG_P), right = reg(e, REG_P);
+	Reg right = reg(e, REG_P);
 
-	ins(e, "setp.eq.u32 $, 0, 0", near);
-	for (uint32_t n = 0; n < outputs; n++) {
-		Reg away = op1(e, REG_F, "abs.f32", away_lane(k, n));
-		ins(e, "setp.le.and.ftz.f32 $, $, $, $", near, away, imm_f(s->threshold), near);
-	}
 	if (outputs == 1) {
 		Reg above = op2(e, REG_P, "setp.gt.ftz.f32", k->act[output_unit(s, 0)->unit], imm_f(s->middle));
 		Reg is = op3(e, REG_R, "selp.u32", imm(1), imm(0), above);
@@ -253,7 +266,22 @@ LaneVerdict verdict_lane(Lanes *k, Reg top)
 		}
 		ins(e, "setp.eq.u32 $, $, $", right, at, top);
 	}
-	return (LaneVerdict){ near, right };
+	return right;
+}
+
+static void verdict_lane(Lanes *k, Reg top)
+{
+	Emit *e = k->e;
+	uint32_t others = 0;
+
+	ins(e, "@$ add.u32 $, $, 1", within_lane(k), k->within, k->within);
+	if (k->right_late && !k->s->most_epochs)
+		return;
+	if (k->right_late)
+		others = if_begin(e, k->is_last);
+	ins(e, "@$ add.u32 $, $, 1", right_lane(k, top), k->right, k->right);
+	if (k->right_late)
+		if_end(e, others);
 }
 
 /* Errors from the targets of a unit, in ascending order. */
@@ -278,7 +306,8 @@ static void unit_gradient(Lanes *k, const LaneUnit *u)
 
 	for (uint64_t l = net->row[u->unit]; l < net->row[u->unit + 1]; l++) {
 		Reg x = k->act[net_source(net, u->unit, l)], sum = k->g[l];
-		if (net_block(net, u->unit, l)->frozen || is_constant(x, 0))
+		bool stored = k->sparse && k->sparse->input[net_source(net, u->unit, l)];
+		if (net_block(net, u->unit, l)->frozen || is_constant(x, 0) || stored)
 			continue;
 		if (is_constant(x, 1))
 			ins(k->e, "add.rn.ftz.f32 $, $, $", sum, k->delta[u->unit], sum);
@@ -302,14 +331,14 @@ static void case_rest(Lanes *k, Reg top)
 	lane_forward(k, true);
 	Reg error = errors_lane(k);
 	ins(k->e, "add.rn.f64 $, $, $", k->error, k->error, op1(k->e, REG_G, "cvt.f64.f32", error));
-	LaneVerdict v = verdict_lane(k, top);
-	ins(k->e, "@$ add.u32 $, $, 1", v.within, k->within, k->within);
-	ins(k->e, "@$ add.u32 $, $, 1", v.right, k->right, k->right);
+	verdict_lane(k, top);
 	for (uint32_t i = s->computed; i-- > 0;)
 		if (s->unit[i].output < 0)
 			unit_backward(k, &s->unit[i]);
 	for (uint32_t i = 0; i < s->computed; i++)
 		unit_gradient(k, &s->unit[i]);
+	if (k->sparse)
+		sparse_gradient(k);
 }
 
 static void case_constant(Lanes *k, uint64_t c)
@@ -365,6 +394,14 @@ static void case_loaded(Lanes *k, Reg c)
 	case_rest(k, load(e, REG_R, "ld.global.nc.u32", place(e, param_d(e, offsetof(LaneJob, top)), c, 4), 0));
 }
 
+static void case_sparse(Lanes *k, Reg c)
+{
+	Reg top = sparse_case(k, c);
+
+	lane_forward(k, false);
+	case_rest(k, top);
+}
+
 /* ---- an epoch ---- */
 
 RuleNumbers lane_numbers(Lanes *k)
@@ -376,27 +413,33 @@ RuleNumbers lane_numbers(Lanes *k)
 	return n;
 }
 
+Reg link_update(Lanes *k, Unit u, uint64_t l, const RuleNumbers *n, Reg g, Reg w)
+{
+	const LaneSource *s = k->s;
+	Reg variable[2 + MAX_STATE] = { g, w };
+
+	for (uint32_t v = 0; v < s->states; v++)
+		variable[2 + v] = k->state[v][l];
+	Reg rate = move_f(k->e, (float)(s->param[P_RATE] * (double)net_block(s->net, u, l)->rate));
+	formula_values(k->e, s->formula, n, rate, variable);
+	for (uint32_t v = 0; v < s->states; v++)
+		ins(k->e, "mov.f32 $, $", k->state[v][l], variable[2 + v]);
+	return variable[1];
+}
+
 static void update_lane(Lanes *k)
 {
-	Emit *e = k->e;
 	const LaneSource *s = k->s;
 	RuleNumbers n = lane_numbers(k);
 
 	for (uint32_t i = 0; i < s->computed; i++) {
 		Unit u = s->unit[i].unit;
-		for (uint64_t l = s->net->row[u]; l < s->net->row[u + 1]; l++) {
-			const Block *b = net_block(s->net, u, l);
-			Reg variable[2 + MAX_STATE] = { k->g[l], k->w[l] };
-			if (b->frozen)
-				continue;
-			for (uint32_t v = 0; v < s->states; v++)
-				variable[2 + v] = k->state[v][l];
-			formula_values(e, s->formula, &n, move_f(e, (float)(s->param[P_RATE] * (double)b->rate)), variable);
-			ins(e, "mov.f32 $, $", k->w[l], variable[1]);
-			for (uint32_t v = 0; v < s->states; v++)
-				ins(e, "mov.f32 $, $", k->state[v][l], variable[2 + v]);
-		}
+		for (uint64_t l = s->net->row[u]; l < s->net->row[u + 1]; l++)
+			if (!net_block(s->net, u, l)->frozen && !(k->sparse && k->sparse->input[net_source(s->net, u, l)]))
+				ins(k->e, "mov.f32 $, $", k->w[l], link_update(k, u, l, &n, k->g[l], k->w[l]));
 	}
+	if (k->sparse)
+		sparse_update(k, &n);
 }
 
 static void epoch_emit(Lanes *k)
@@ -409,11 +452,16 @@ static void epoch_emit(Lanes *k)
 	ins(e, "mov.f64 $, 0d0000000000000000", k->error);
 	ins(e, "mov.u32 $, 0", k->right);
 	ins(e, "mov.u32 $, 0", k->within);
-	if (k->constant) {
+	if (k->right_late && s->most_epochs)
+		k->is_last = op2(e, REG_P, "setp.ge.u32", k->epoch, imm(s->most_epochs - 1));
+	if (k->constant && !k->sparse) {
 		cases_constant(k);
 	} else {
 		Loop l = loop_count(e, (uint32_t)s->cases);
-		case_loaded(k, l.i);
+		if (k->sparse)
+			case_sparse(k, l.i);
+		else
+			case_loaded(k, l.i);
 		loop_end(e, &l);
 	}
 	update_lane(k);
@@ -458,6 +506,8 @@ static void seed_load(Lanes *k)
 		for (uint32_t l = 0; l < pitch(s); l += 4)
 			load_quad_to(e, "global", k->state[v] + l, state, 4 * (v * pitch(s) + l));
 	ins(e, "ld.global.u32 $, [$]", k->epoch, place(e, param_d(e, offsetof(LaneJob, epoch)), k->seed, 4));
+	if (k->sparse)
+		sparse_put(k);
 }
 
 static void seed_hand_over(Lanes *k)
@@ -467,6 +517,8 @@ static void seed_hand_over(Lanes *k)
 	Reg at = row_of(k, offsetof(LaneJob, w), k->seed, 1), number = reg(e, REG_R);
 	Reg state = row_of(k, offsetof(LaneJob, state), k->seed, s->states);
 
+	if (k->sparse)
+		sparse_get(k);
 	for (uint32_t l = 0; l < pitch(s); l += 4)
 		store_quad(e, "global", at, 4 * l, k->w + l);
 	for (uint32_t v = 0; v < s->states; v++)
@@ -485,6 +537,11 @@ void seed_store(Lanes *k)
 	ins(e, "atom.global.add.u32 $, [$], 1", number, param_d(e, offsetof(LaneJob, ended)));
 	Reg at = row_of(k, offsetof(LaneJob, end_w), number, 1);
 	Reg to = place(e, param_d(e, offsetof(LaneJob, result)), number, sizeof(LaneResult));
+	if (k->sparse)
+		sparse_get(k);
+	if (k->right_late)
+		ins(e, "@$ mov.u32 $, #", op2(e, REG_P, "setp.ge.u32", k->within, imm((uint32_t)k->s->cases)), k->right,
+		    (uint32_t)k->s->cases);
 	for (uint32_t l = 0; l < pitch(k->s); l += 4)
 		store_quad(e, "global", at, 4 * l, k->w + l);
 	ins(e, "st.global.f64 [$+#], $", to, (uint32_t)offsetof(LaneResult, error), k->error);
@@ -612,7 +669,23 @@ Lanes lanes_begin(const LaneSource *s, Arena *a)
 	return k;
 }
 
-void lanes_text(const LaneSource *s, Arena *a, Buf *out)
+/* Do seeds end when all cases are within the threshold, or at a limit of epochs, and does the former tell that all are
+ * right? */
+static bool within_tells(const LaneSource *s)
+{
+	bool tells = s->binary && s->net->outputs > 1 && s->threshold < 0.5f && s->least_right == UINT32_MAX &&
+	             isnan(s->until_error) && (s->least_within == s->cases || s->least_within == UINT32_MAX);
+
+	for (uint64_t c = 0; c < s->cases; c++) {
+		float sum = 0;
+		for (uint32_t n = 0; n < s->net->outputs; n++)
+			sum += s->y[c * s->net->outputs + n];
+		tells &= sum == 1;
+	}
+	return tells;
+}
+
+void lanes_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared)
 {
 	Lanes k = lanes_begin(s, a);
 	Emit *e = k.e;
@@ -629,6 +702,11 @@ void lanes_text(const LaneSource *s, Arena *a, Buf *out)
 	ins(e, "ret");
 	if_end(e, train);
 	k.threads = mul(e, blocks, s->threads);
+	k.sparse = sparse_plan(s);
+	k.right_late = within_tells(s);
+	*shared = k.sparse ? k.sparse->bytes : 0;
+	if (k.sparse)
+		sparse_begin(&k, tid);
 	train_lanes(&k, mad(e, op3(e, REG_R, "mad.lo.u32", warp, blocks, block), 32, lane));
 	ins(e, "ret");
 	kernel_wrap(e, out, sizeof(LaneJob), s->threads, false);

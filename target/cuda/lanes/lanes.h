@@ -37,7 +37,7 @@ typedef struct LaneSource {
 	uint32_t least_right, least_within; /* cases that end a seed; UINT32_MAX: no number does */
 	double until_error;                 /* NaN: none */
 	uint32_t most_epochs;               /* 0: any number */
-	uint32_t threads;                   /* of a block */
+	uint32_t threads, shared;           /* of a block; bytes */
 } LaneSource;
 
 /* What the host and these kernels exchange. Seeds are handed over between launches: one that has not ended when a
@@ -59,12 +59,29 @@ typedef struct LaneJob {
 	uint32_t *listed, *taken;           /* how many; those of them that were begun after the first of every thread */
 	uint32_t *handed, *handed_count;    /* seeds that are handed over */
 	const double *range;                /* [links, filled up][2] of initial weights: lowest, width */
+	const uint32_t *rows;               /* as sparse_rows makes them */
 	const float *start;                 /* [states][links, filled up] of the state of the rule */
 	const struct TeamLink *link;        /* as team_links makes them */
 	const float *x, *y;
 	const uint32_t *top;
 } LaneJob;
-void lanes_text(const LaneSource *s, Arena *a, Buf *out);
+void lanes_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared);
+
+/* ---- sparse.c: cases in a loop ---- */
+
+typedef struct SparsePlan {
+	uint32_t ones;              /* inputs of every case that are 1; others are 0 */
+	bool *input;                /* [units] it is one */
+	uint64_t *first;            /* [units] its first link from an input; NO_LINKS: it has none */
+	Unit *unit;                 /* [units] that have such links */
+	uint32_t units, quads;      /* quads: of these units */
+	uint32_t row_words;         /* of the table */
+	uint32_t at_w, at_g, bytes; /* of shared memory */
+} SparsePlan;
+#define NO_LINKS UINT64_MAX
+enum { SPARSE_WORK = 256 };                         /* links times cases, below which nothing is gained */
+const SparsePlan *sparse_plan(const LaneSource *s); /* NULL: not for this data */
+const uint32_t *sparse_rows(const LaneSource *s, const SparsePlan *p); /* [cases][row_words] */
 
 /* ---- teams.c: the same for few seeds, with several threads for each ----------------------------------- */
 
@@ -90,8 +107,13 @@ typedef struct Lanes {
 	Reg listed, threads; /* seeds that go on; threads of the grid, or teams */
 	uint64_t *out_link;  /* links by source, then by target: those of unit u from out[u] on */
 	uint32_t *out, *out_to;
-	bool constant; /* data is part of the text, or as if it were: what is multiplied by 0 is left out */
-	Reg *nonzero;  /* NULL, or [units] of inputs: P */
+	bool constant;            /* data is part of the text, or as if it were: what is multiplied by 0 is left out */
+	Reg *nonzero;             /* NULL, or [units] of inputs: P */
+	const SparsePlan *sparse; /* NULL: cases are no loop of this kind */
+	Reg table, mine;          /* addresses: of the table of cases, of the thread's quads */
+	Reg *in_at, *in_w;        /* of the case at hand: [ones] addresses, [ones][quads][4] weights */
+	bool right_late; /* where all cases are within the threshold they are right; others count in the last epoch: */
+	Reg is_last;     /* P */
 } Lanes;
 
 static inline uint32_t pitch(const LaneSource *s) { return (uint32_t)round_up(s->net->links, 4); }
@@ -101,12 +123,19 @@ Reg special_register(Emit *e, const char *name);
 Lanes lanes_begin(const LaneSource *s, Arena *a); /* registers of weights and of numbers of the seed */
 void lane_forward(Lanes *k, bool outputs);
 Reg errors_lane(Lanes *k); /* of the case; deltas of outputs */
-typedef struct LaneVerdict {
-	Reg within, right; /* P */
-} LaneVerdict;
-LaneVerdict verdict_lane(Lanes *k, Reg top);
+Reg within_lane(Lanes *k); /* P */
+Reg right_lane(Lanes *k, Reg top);
 void unit_backward(Lanes *k, const LaneUnit *u);
 RuleNumbers lane_numbers(Lanes *k);
+/* Returns the new weight. */
+Reg link_update(Lanes *k, Unit u, uint64_t l, const RuleNumbers *n, Reg g, Reg w);
+void sparse_begin(Lanes *k, Reg tid);
+void sparse_put(Lanes *k); /* weights of registers to shared memory, */
+void sparse_get(Lanes *k); /* and back */
+Reg sparse_case(Lanes *k, Reg c);
+Reg sparse_forward(Lanes *k, Unit u, Reg sum);
+void sparse_gradient(Lanes *k);
+void sparse_update(Lanes *k, const RuleNumbers *numbers);
 Reg lane_ends(Lanes *k); /* P: does the seed end here? */
 Reg row_of(Lanes *k, size_t field, Reg number, uint32_t rows);
 void seed_store(Lanes *k);

@@ -249,10 +249,9 @@ static void tallies(Teams *t)
 	Lanes *k = &t->k;
 	Emit *e = k->e;
 	Reg error[MOST_TEAM] = { { 0, 0 } };
-	LaneVerdict v = verdict_lane(k, t->top);
 
-	ins(e, "mov.u32 $, $", k->within, lanes_where(t, v.within));
-	ins(e, "mov.u32 $, $", k->right, lanes_where(t, v.right));
+	ins(e, "mov.u32 $, $", k->within, lanes_where(t, within_lane(k)));
+	ins(e, "mov.u32 $, $", k->right, lanes_where(t, right_lane(k, t->top)));
 	row_load(t, t->team, t->p->errors, error);
 	ins(e, "mov.f64 $, 0d0000000000000000", k->error);
 	for (uint32_t c = 0; c < k->s->cases; c++)
@@ -358,14 +357,15 @@ static void teams_train(Teams *t, Reg number)
 {
 	Lanes *k = &t->k;
 	Emit *e = k->e;
-	uint32_t top = label(e), done = label(e);
+	uint32_t begun = label(e), top = label(e), done = label(e);
 	Reg any = reg(e, REG_P), always = op2(e, REG_P, "setp.eq.u32", imm(0), imm(0));
 
 	k->listed = load(e, REG_R, "ld.global.nc.u32", param_d(e, offsetof(LaneJob, listed)), 0);
 	team_take(t, number, always);
-	label_here(e, top);
+	label_here(e, begun);
 	ins(e, "vote.sync.all.pred $, $, 0xffffffff", any, t->idle);
 	ins(e, "@$ bra L#", any, done);
+	label_here(e, top);
 	team_epoch(t);
 	Reg ends = op2(e, REG_P, "and.pred", lane_ends(k), op1(e, REG_P, "not.pred", t->idle));
 	ins(e, "vote.sync.any.pred $, $, 0xffffffff", any, ends);
@@ -375,7 +375,7 @@ static void teams_train(Teams *t, Reg number)
 	if_end(e, open);
 	ins(e, "bar.warp.sync 0xffffffff");
 	team_take(t, imm(0), ends);
-	ins(e, "bra L#", top);
+	ins(e, "bra L#", begun);
 	label_here(e, done);
 }
 
