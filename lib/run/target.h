@@ -133,9 +133,12 @@ typedef struct Updates {
 	uint64_t done;            /* examples of the first epoch that came before */
 	uint64_t count;           /* updates, at most */
 	uint64_t before;          /* updates before the first: for noise */
-	const uint64_t *example;  /* NULL: file order; else the examples of all updates, one after the other */
-	const Update *update;     /* [count] */
-	bool same;                /* there is only one, for all */
+	const uint64_t *example;  /* NULL: file order; else the examples of all updates, one after the other, */
+	void (*prepare)(void *of,
+	                uint64_t updates); /* which this makes, of so many from the first on; NULL: they are there */
+	void *of;
+	const Update *update; /* [count] */
+	bool same;            /* there is only one, for all */
 	const Until *until;
 	const StopFlag *stop;
 	Tally *tally; /* of each epoch: added to */

@@ -33,23 +33,43 @@ uint64_t bulk_limit(Bulk *m, const Position *at, uint64_t epochs)
 	return m->example ? min_u64(n, most_examples(m) / m->batch) : n;
 }
 
+/* The next update's number of examples, of an epoch of which *done are used. */
+static uint64_t advance(const Bulk *m, uint64_t *epoch, uint64_t *done)
+{
+	uint64_t count = min_u64(m->batch, m->examples - *done);
+
+	*done += count;
+	*epoch += *done == m->examples;
+	*done = *done == m->examples ? 0 : *done;
+	return count;
+}
+
+/* Updates.prepare: a target may ask for some examples while it computes with others. */
+static void examples_prepare(void *of, uint64_t updates)
+{
+	Bulk *m = of;
+
+	for (; m->prepared < updates; m->prepared++) {
+		uint64_t first = m->done;
+		order_epoch(m->order, m->epoch);
+		uint64_t count = advance(m, &m->epoch, &m->done);
+		for (uint64_t i = 0; i < count; i++)
+			m->example[m->prepared_examples++] = order_at(m->order, first + i);
+	}
+}
+
 static void fill(Bulk *m, const Position *at, uint64_t updates)
 {
-	uint64_t epoch = at->epoch, done = at->done, examples = 0;
+	uint64_t epoch = at->epoch, done = at->done;
 
-	for (uint64_t k = 0; k < updates; k++) {
-		uint64_t count = min_u64(m->batch, m->examples - done);
-		if (!k || !m->same)
-			update_fill(m->opt, at->updates + 1 + k, (double)epoch + (double)done / (double)m->examples,
-			            (double)count / (double)m->examples, &m->update[k]);
-		if (m->example)
-			order_epoch(m->order, epoch);
-		for (uint64_t i = 0; m->example && i < count; i++)
-			m->example[examples++] = order_at(m->order, done + i);
-		done += count;
-		epoch += done == m->examples;
-		done = done == m->examples ? 0 : done;
+	for (uint64_t k = 0; k < (m->same ? 1 : updates); k++) {
+		double passed = (double)epoch + (double)done / (double)m->examples;
+		uint64_t count = advance(m, &epoch, &done);
+		update_fill(m->opt, at->updates + 1 + k, passed, (double)count / (double)m->examples, &m->update[k]);
 	}
+	m->prepared = m->prepared_examples = 0;
+	m->epoch = at->epoch;
+	m->done = at->done;
 	memset(m->tally, 0, sizeof m->tally);
 	m->tally[0] = at->tally;
 }
@@ -63,6 +83,8 @@ uint64_t bulk_run(Bulk *m, const Position *at, uint64_t updates)
 	                                                      .count = updates,
 	                                                      .before = at->updates,
 	                                                      .example = m->example,
+	                                                      .prepare = m->example ? examples_prepare : NULL,
+	                                                      .of = m,
 	                                                      .update = m->update,
 	                                                      .same = m->same,
 	                                                      .until = m->until,

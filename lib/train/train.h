@@ -22,8 +22,9 @@ typedef struct Bulk {
 	Order *order;
 	const Until *until;
 	const StopFlag *stop;
-	uint64_t *example; /* of all updates, if shuffled; NULL: in file order */
-	bool same;         /* all updates have the numbers of the first */
+	uint64_t *example;                                 /* of all updates, if shuffled; NULL: in file order */
+	uint64_t prepared, prepared_examples, epoch, done; /* updates whose examples are there; where the next begins */
+	bool same;                                         /* all updates have the numbers of the first */
 	Update update[BULK_DIFFERENT];
 	Tally tally[BULK_EPOCHS]; /* of each epoch */
 } Bulk;

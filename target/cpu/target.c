@@ -375,6 +375,8 @@ static uint64_t cpu_run_updates(Program *p, const Updates *s)
 {
 	if (p->pending.full || online_waits(p))
 		return 0;
+	if (s->prepare)
+		s->prepare(s->of, s->count);
 	if (!p->bound->tiny)
 		return online_updates(p, s);
 	flush(p);

@@ -256,6 +256,8 @@ typedef struct Work {
 	uint32_t mode;
 	uint64_t examples, batch, done, count; /* as of Updates */
 	const uint64_t *example;
+	const Updates *from;           /* NULL, or what prepares examples, */
+	uint64_t passed;               /* of updates that came before in these */
 	uint64_t first;                /* example of the first update, if example is NULL */
 	uint64_t first_update;         /* how many came before, for noise */
 	uint32_t leaf_first, leaf_end; /* only these leaves of the update, a subtree, or any for a test; leaf_end 0: all */

@@ -14,6 +14,7 @@ enum {
 enum { CLUSTER_WORK = 1500000 }; /* links times rows of a block */
 /* Updates of a launch, of which each takes 5 to 20 us, however small; fewer if their lists by input are made before */
 enum { JOB_UPDATES = 1 << 15, LISTED_UPDATES = 1 << 12 };
+enum { LEAST_PREPARED = 64, PREPARED_EXAMPLES = 1 << 16 }; /* updates, examples of a job whose order is made for it */
 
 /* ---- shape ---- */
 
@@ -190,9 +191,45 @@ static void slices_make(Cuda *c, const uint32_t *begin, uint32_t examples)
 	}
 }
 
+static void push_leaf(Cuda *c, DeviceLeaf leaf)
+{
+	Schedule *s = c->schedule;
+
+	if (s->leaves == s->leaf_cap)
+		s->leaf = arena_reserve(&c->cx->keep, s->leaf, s->leaves, &s->leaf_cap, sizeof *s->leaf);
+	s->leaf[s->leaves++] = leaf;
+}
+
+/* Is an example one row, the case of its number, with the flags of any other? */
+static bool rows_plain(const Cuda *c)
+{
+	return c->now->longest == 1 && !c->net->timed && !c->noise && !c->now->streamed &&
+	       run_examples(c->net, c->now->of) == c->now->of->cases;
+}
+
+static void leaf_plain(Cuda *c, const Work *w, uint64_t i, uint64_t end)
+{
+	Schedule *s = c->schedule;
+	DeviceLeaf leaf = { .chunk = s->chunks, .chunks = 1 };
+	uint64_t at = s->case_count;
+
+	push_chunk(c, (DeviceChunk){ .cases = at, .rows = (uint32_t)(end - i), .fresh = true, .slice = s->slices });
+	push_leaf(c, leaf);
+	push_case(c, example_number(w, i), 0, 1, 0, 1);
+	uint32_t flags = s->cases[at] & ~ROW_CASE;
+	while (s->case_count + (end - i) > s->case_cap)
+		s->cases = arena_reserve(&c->cx->keep, s->cases, s->case_cap, &s->case_cap, sizeof *s->cases);
+	for (i++; i < end; i++)
+		s->cases[s->case_count++] = (uint32_t)example_number(w, i) | flags;
+}
+
 /* Chunks of examples i .. end - 1 of a leaf. */
 static void leaf_make(Cuda *c, const Work *w, uint64_t i, uint64_t end)
 {
+	if (rows_plain(c) && end > i && end - i <= c->job.row_capacity) {
+		leaf_plain(c, w, i, end);
+		return;
+	}
 	Schedule *s = c->schedule;
 	bool whole = c->net->timed != 0;
 	uint32_t *begin = whole ? NEW(&c->temp, c->job.row_capacity + 1, uint32_t) : NULL, examples = 0;
@@ -230,9 +267,7 @@ static void leaf_make(Cuda *c, const Work *w, uint64_t i, uint64_t end)
 		slices_make(c, begin, examples);
 	push_chunk(c, chunk);
 	leaf.chunks = (uint32_t)(s->chunks - leaf.chunk);
-	if (s->leaves == s->leaf_cap)
-		s->leaf = arena_reserve(&c->cx->keep, s->leaf, s->leaves, &s->leaf_cap, sizeof *s->leaf);
-	s->leaf[s->leaves++] = leaf;
+	push_leaf(c, leaf);
 }
 
 static void push_update(Cuda *c, DeviceUpdate u)
@@ -277,6 +312,10 @@ static uint64_t schedule_make(Cuda *c, const Work *w)
 
 	if (w->solo) /* whole epochs */
 		count = w->count;
+	else if (w->example) /* the next ones are prepared while these run */
+		count = min_u64(count, max_u64(LEAST_PREPARED, PREPARED_EXAMPLES / w->batch));
+	if (w->from)
+		w->from->prepare(w->from->of, w->passed + count);
 
 	if (c->now->streamed && w->mode == JOB_UPDATE)
 		count = min_u64(count, max_u64(1, c->now->slot_cases / (w->batch * c->now->longest)));
@@ -521,7 +560,8 @@ uint64_t work_run(Cuda *c, const Work *w)
 {
 	JobRun r;
 
-	if (c->now->streamed && w->mode != JOB_APPLY)
+	bool prepares = w->mode == JOB_UPDATE && w->example && !w->solo;
+	if ((c->now->streamed && w->mode != JOB_APPLY) || prepares)
 		return stream_run(c, w);
 	if (!job_prepare(c, w, &r))
 		return NO_KERNEL;

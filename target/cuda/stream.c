@@ -35,6 +35,7 @@ static Work work_after(const Work *w, uint64_t done)
 		}
 	}
 	rest.count -= done;
+	rest.passed += done;
 	rest.update += w->same ? 0 : done;
 	rest.first_update += done;
 	return rest;
