@@ -340,18 +340,21 @@ static void spoil_page(void *user, int moment, void *sum, uint64_t bytes)
 	f->done = true;
 }
 
-/* Whether a page that was dropped comes from the file again: POSIX does not say so, and qemu ignores it. */
+/* Whether pages that were dropped come from the file again: POSIX does not say so, and qemu with pages of 64 KB does it
+ * only for files of whole pages. */
 static bool pages_come_again(const char *path)
 {
+	struct stat st;
 	int fd = open(path, O_RDONLY);
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *at = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0), first;
+	assert_int_equal(fstat(fd, &st), 0);
+	size_t size = (size_t)st.st_size;
+	char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	close(fd);
 	assert_true(at != MAP_FAILED);
-	first = at[0]++;
-	madvise(at, page, MADV_DONTNEED);
+	char first = at[0]++;
+	madvise(at, 1, MADV_DONTNEED);
 	bool again = *(volatile char *)at == first;
-	munmap(at, page);
+	munmap(at, size);
 	return again;
 }
 
@@ -525,5 +528,6 @@ int main(void)
 		cmocka_unit_test(options_may_change),
 		cmocka_unit_test(what_fails_for_ever_ends),
 	};
+	cmocka_set_test_filter(getenv("MICROPROP_TEST"));
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
