@@ -66,8 +66,8 @@ static void cut_panels(GradientCut *c, bool list)
 		c->each = (uint32_t)round_up(c->each, 32);
 }
 
-/* Cycles for a row of the leaf, of which a thread adds a quad for each of its rows, and loads these and a quad: measured
- * on an H200. A warp waits for what it loads, and for others that load. */
+/* Cycles for a row of the leaf, measured on an H200: a thread adds a quad for each of its rows, and loads these and a
+ * quad. A warp waits for what it loads, and for others that load. */
 static double row_cost(const GradientCut *c)
 {
 	uint32_t warps = (uint32_t)ceil_div(tasks_of(c), 32), loads = c->high < 4 ? 2 : 1 + c->high / 4;
@@ -76,8 +76,8 @@ static double row_cost(const GradientCut *c)
 	return 11 + each * (c->high * 4 + loads) * (double)ceil_div(warps, 4) + 2.5 * (warps - 1);
 }
 
-/* Rows of a thread, by at most so many warps. busy: cycles that others take anyway; then as many as that allows, so that
- * little is loaded. */
+/* Rows of a thread, by at most so many warps. busy: cycles that others take anyway; then as many as that allows, so
+ * that little is loaded. */
 static void high_choose(GradientCut *c, uint32_t most, double busy)
 {
 	GradientCut best = *c;
