@@ -214,24 +214,33 @@ void half_prefetch(Kernel *k, Reg update, Reg staged)
 		if_end(e, none);
 }
 
-/* Leaf tallies of all teams, then that of the update: by one warp of the last block of each team. now: the leaf */
-static void tallies_join(Kernel *k, Kernel *now, Reg update, Reg leaves, const Barriers *b)
+/* Tallies are formed by one warp of the last block of a team: that of its leaf while blocks arrive, */
+static TallyAhead tally_begin(Kernel *k, Kernel *now, Reg update, Reg leaves, const Barriers *b, const Barrier *tallied)
 {
 	Emit *e = k->e;
-	const EmitSource *s = k->s;
-	Barrier tallied = { place_at(e, POINTER(k, barrier), 4), b->team.turn, s->teams, false };
-	uint32_t other = if_begin(e, same(e, k->member, imm(s->team_blocks - 1)));
-
+	uint32_t worker = unless_begin(e, less(e, k->tid, imm(k->workers)));
+	uint32_t other = if_begin(e, same(e, k->member, imm(k->s->team_blocks - 1)));
 	TallyAhead ahead = tally_ahead(k, update);
+
+	barrier_poll(k, &b->scored);
 	uint32_t none = if_begin(e, less(e, k->team, leaves));
 	tally_leaf(now, imm(1));
 	if_end(e, none);
 	ins(e, "bar.warp.sync 0xffffffff");
-	barrier_signal(k, &tallied);
-	uint32_t before = if_begin(e, same(e, k->block, imm(s->teams * s->team_blocks - 1)));
-	barrier_poll(k, &tallied);
-	tally_finish(k, &ahead);
-	if_end(e, before);
+	barrier_signal(k, tallied);
+	if_end(e, other);
+	if_end(e, worker);
+	return ahead;
+}
+
+/* and that of the update beside the rule, by the last block of all. */
+static void tally_end(Kernel *k, const TallyAhead *ahead, const Barrier *tallied)
+{
+	Emit *e = k->e;
+	uint32_t other = if_begin(e, same(e, k->block, imm(k->s->teams * k->s->team_blocks - 1)));
+
+	barrier_poll(k, tallied);
+	tally_finish(k, ahead);
 	if_end(e, other);
 }
 
@@ -278,7 +287,12 @@ void half_update(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
 	now.rows = op1(e, REG_R, "mov.u32", k->rows);
 	now.cases = op1(e, REG_D, "mov.u64", k->cases);
 	Reg leaves = op1(e, REG_R, "mov.u32", h->leaves);
+	barrier_signal(k, &b->scored);
+	Barrier tallied = { place_at(e, POINTER(k, barrier), 4), b->team.turn, s->teams, false };
+	TallyAhead tally_of = tally_begin(k, &now, update, leaves, b, &tallied);
+	uint32_t same_update = unless_begin(e, op2(e, REG_P, "setp.eq.u64", next, update));
 	half_prefetch(k, next, staged);
+	if_end(e, same_update);
 	struct PartsAhead *ahead = h->at_parts ? parts_prepare(k) : NULL;
 	spent(k, SPENT_KINDS + 27);
 	barrier_wait(k, &b->grid);
@@ -291,7 +305,7 @@ void half_update(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
 		update_joined(k, leaves, false);
 	ins(e, "bra L#", end);
 	label_here(e, tally);
-	tallies_join(k, &now, update, leaves, b);
+	tally_end(k, &tally_of, &tallied);
 	label_here(e, end);
 	if (needs_pending(s))
 		leaves_finish(k, leaves, &b->grid);
