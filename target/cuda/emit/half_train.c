@@ -312,8 +312,6 @@ void half_update(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
 	spent(k, SPENT_UPDATE);
 	barrier_all(k, &b->grid);
 	spent(k, SPENT_GRID_AFTER);
-	weights_stage(k); /* under way while the next update begins */
-	half_weights(k);
 }
 
 /* ---- one leaf, all of it in this block ---- */

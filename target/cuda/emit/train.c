@@ -574,6 +574,10 @@ static void stop_check(Kernel *k, Reg update, uint32_t done)
 	Reg infinite = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, infinite));
 	Reg ends = load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch));
 
+	if (k->half && k->half->once) { /* under way while the next update begins */
+		weights_stage(k);
+		half_weights(k);
+	}
 	infinite = op3(e, REG_R, "selp.u32", infinite, imm(0), op2(e, REG_P, "setp.ne.u32", ends, imm(0)));
 	stop = op2(e, REG_R, "or.b32", stop, infinite);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", stop, imm(0)), done);
