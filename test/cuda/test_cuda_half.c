@@ -291,17 +291,19 @@ static void bits_have_the_results_of_rows(void **state)
 	static Trial t;
 
 	(void)state;
-	for (uint64_t seed = 70; seed < 70 + NETWORKS; seed++) {
+	for (uint64_t seed = 110; seed < 110 + NETWORKS; seed++) {
 		double *first = NULL;
 		t.bits = true;
 		for (int rough = 0; rough < 2; rough++) {
 			t.rough = rough;
 			trial_open(&t, seed, seed % 2 ? "emulate:6" : "emulate:7", seed % 3 ? "128" : "512",
 			           seed % 4 < 2 ? "1" : "3", false);
-			trial_train(&t, true, 1 + t.cases / 6);
+			trial_train(&t, true, max_u64(1, (t.cases - 1) / UPDATES));
 			first = first ? first : memcpy(calloc(t.links, sizeof *first), t.after, t.links * sizeof *first);
-			assert_memory_equal(first, t.after, t.links * sizeof *first);
-			assert_true(rough || t.cases < 6 || memcmp(t.w, t.after, t.links * sizeof *first) != 0);
+			if (t.cases > UPDATES) { /* else the last case has a part */
+				assert_memory_equal(first, t.after, t.links * sizeof *first);
+				assert_memory_not_equal(t.w, t.after, t.links * sizeof *first);
+			}
 			trial_close(&t);
 		}
 		free(first);

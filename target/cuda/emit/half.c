@@ -187,7 +187,7 @@ static void memory_plan(Kernel *k, uint32_t rows)
 	for (uint32_t i = 0; i < h->regions; i++)
 		h->region[i].at = shared_take(k, round_up(h->region[i].rows, 16) * h->region[i].pitch);
 	for (uint32_t i = 0; i < k->regions; i++)
-		k->region[i].at = shared_take(k, k->region[i].row * 4 + 32);
+		k->region[i].at = shared_take(k, round_up(k->region[i].row, 16) * 4 + 64);
 	k->target_row = h->y_bits ? 4 : (uint32_t)(d->targets | 1) * 4;
 	k->late_row = k->judged ? (late_at(k, NULL, false) / 16 | 1) * 16 : 0;
 	k->at_late = shared_take(k, (uint64_t)k->late_row * rows);
