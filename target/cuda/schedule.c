@@ -236,6 +236,11 @@ static void leaf_make(Cuda *c, const Work *w, uint64_t i, uint64_t end)
 	DeviceLeaf leaf = { .chunk = s->chunks };
 	DeviceChunk chunk = { .cases = s->case_count, .fresh = true };
 
+	if (w->solo && w->solo->cases && end - i <= c->job.row_capacity) { /* every network has its own, a row for each */
+		chunk.rows = (uint32_t)(end - i);
+		s->case_count += end - i;
+		i = end;
+	}
 	for (; i < end; i++) {
 		uint64_t first, count;
 		run_example(c->net, c->now->of, example_number(w, i), &first, &count);

@@ -3,8 +3,8 @@
  * seeds. Out: the result that a run with each seed would have.
  *
  * A job trains a set of networks for some epochs; one whose seed has ended gets the next seed before the next job of
- * its set. Where there are seeds enough, two sets alternate: the host computes fingerprints, initial weights and orders
- * of examples of one while the GPU trains the other. The kernel is that of a team of one block, with weights of its own
+ * its set. Where there are seeds enough, two sets alternate: the host computes fingerprints and initial weights of
+ * one while the GPU trains the other. The kernel is that of a team of one block, with weights of its own
  * (EmitSource.solo). */
 #include <assert.h>
 #include <math.h>
@@ -18,23 +18,23 @@ extern const Target target_cpu;
 
 enum { LEAST_NETWORKS = 8, SOLO_UPDATES = 4096, SETS = 2 };
 #define NO_SEED     UINT64_MAX
-#define ORDER_BYTES (48.0 * (1 << 20)) /* of a job, where networks have orders of their own */
+#define ORDER_BYTES (96.0 * (1 << 20)) /* of a job, where networks have orders of their own */
 #define OPEN_WORK   8e10               /* links times cases of a job whose seeds may end at any epoch, and idle then */
 
 typedef struct SoloSlot {
 	uint64_t number; /* of its seed; NO_SEED: idle */
 	uint64_t epoch;  /* finished */
 	Order *order;
-	uint64_t ahead_number, ahead_epoch; /* that examples were put in order for: its seed then; the first epoch */
-	bool begins, ends;                  /* here, between two jobs */
-	bool reorders;                      /* the order of its examples is to be made */
+	bool begins, ends; /* here, between two jobs */
 	mp_seed result;
 } SoloSlot;
 
-/* [networks][epochs][examples], examples in the order of each network. */
+/* Examples in the order of each network: those of blocks are shuffled on the device. */
 typedef struct SoloOrders {
-	uint32_t *host, *device;
-	uint64_t epochs; /* 0: nothing was made ahead */
+	OrderEpoch *epoch, *device_epoch; /* [networks][epochs] */
+	OrderBlock *block, *device_block; /* the same, [blocks] each */
+	uint32_t *cases;                  /* of the device: [networks][epochs][examples] */
+	uint32_t tasks;
 } SoloOrders;
 
 /* Networks of a job. Host arrays of weights are those that begin or end. */
@@ -50,9 +50,8 @@ typedef struct SoloSet {
 	Tally none;
 	float *w, *copies; /* [networks] on the host, as on the device */
 	uint16_t *half;
-	SoloOrders orders[2]; /* of the job at hand, and of the one after it, */
-	uint32_t orders_next; /* which is this one */
-	double *param;        /* [networks][updates][P_COUNT] of a job */
+	SoloOrders orders;
+	double *param; /* [networks][updates][P_COUNT] of a job */
 } SoloSet;
 
 typedef struct SoloRun {
@@ -65,6 +64,8 @@ typedef struct SoloRun {
 	uint64_t examples, batch, each; /* each: updates of an epoch */
 	uint64_t most_epochs;           /* of a job */
 	bool shuffled;
+	GpuKernel order_kernel;
+	uint32_t order_blocks;   /* of an epoch */
 	bool scheduled;          /* numbers change from one update to the next */
 	uint64_t *place;         /* [links] of their weights */
 	float *first_w;          /* [floats] weights of any seed: what is no link */
@@ -272,8 +273,8 @@ static uint64_t longest_job(const SoloRun *r)
 	return most < 1 ? 1 : (uint64_t)most;
 }
 
-/* As many epochs as every seed needs at least that does not end in the next `done` ones. */
-static uint64_t job_epochs(const SoloSet *s, uint64_t done)
+/* As many epochs as every seed needs at least. */
+static uint64_t job_epochs(const SoloSet *s)
 {
 	const SoloRun *r = s->r;
 	const Options *o = r->c->opt;
@@ -282,53 +283,56 @@ static uint64_t job_epochs(const SoloSet *s, uint64_t done)
 	if (o->updates && (!most || (uint64_t)o->updates / r->each < most))
 		most = (uint64_t)o->updates / r->each;
 	for (uint32_t i = 0; most && i < r->networks; i++)
-		if (s->slot[i].number != NO_SEED && s->slot[i].epoch + done < most)
-			epochs = min_u64(epochs, most - s->slot[i].epoch - done);
+		if (s->slot[i].number != NO_SEED)
+			epochs = min_u64(epochs, most - s->slot[i].epoch);
 	return epochs;
 }
 
 /* ---- orders of examples ---- */
 
-static void orders_make(void *arg, uint32_t thread)
+static void epoch_order(SoloSet *s, uint32_t i, uint64_t e, uint32_t number)
 {
-	SoloSet *s = arg;
 	SoloRun *r = s->r;
-	SoloOrders *o = &s->orders[s->orders_next];
+	SoloSlot *slot = &s->slot[i];
+	OrderBlock *block = s->orders.block + (uint64_t)number * r->order_blocks;
+	uint32_t at = 0;
 
-	for (uint32_t i = thread; i < r->networks; i += thread_count(r)) {
-		uint32_t *to = o->host + i * o->epochs * r->examples;
-		SoloSlot *slot = &s->slot[i];
-		for (uint64_t e = 0; slot->reorders && e < o->epochs; e++) {
-			order_epoch(slot->order, slot->ahead_epoch + e);
-			for (uint64_t k = 0; k < r->examples; k++)
-				*to++ = (uint32_t)order_at(slot->order, k);
-		}
+	order_epoch(slot->order, slot->epoch + e);
+	s->orders.epoch[number] = (OrderEpoch){ .seed = slot->order->seed,
+		                                    .at = (i * s->epochs + e) * r->examples * sizeof(uint32_t),
+		                                    .number = (uint32_t)(slot->epoch + e) };
+	for (uint32_t n = 0; n < r->order_blocks; n++) {
+		uint64_t size, first = order_block(slot->order, n, &size);
+		block[n] = (OrderBlock){ .first = (uint32_t)first, .at = at, .size = (uint32_t)size };
+		at += (uint32_t)size;
 	}
 }
 
-/* Of epochs that begin so many after the last; those that have been made already are kept. */
-static void orders_take(SoloSet *s, uint64_t epochs, uint64_t done)
+static void orders_take(SoloSet *s)
 {
 	SoloRun *r = s->r;
-	SoloOrders *o = &s->orders[s->orders_next];
-	uint64_t each = epochs * r->examples;
-	bool kept = o->epochs == epochs;
+	SoloOrders *o = &s->orders;
+	uint32_t epochs = 0;
 
-	o->epochs = epochs;
-	for (uint32_t i = 0; i < r->networks; i++) {
-		SoloSlot *slot = &s->slot[i];
-		bool same = kept && slot->ahead_number == slot->number && slot->ahead_epoch == slot->epoch + done;
-		slot->reorders = slot->number != NO_SEED && !same;
-		slot->ahead_number = slot->number;
-		slot->ahead_epoch = slot->epoch + done;
-	}
-	on_threads(s, orders_make);
-	for (uint32_t i = 0, end; i < r->networks; i = end) {
-		for (end = i + 1; end < r->networks && s->slot[end].reorders == s->slot[i].reorders; end++)
-			;
-		if (s->slot[i].reorders)
-			gpu_copy_begin(r->c->gpu, o->device + i * each, o->host + i * each, (end - i) * each * sizeof *o->host);
-	}
+	for (uint32_t i = 0; i < r->networks; i++)
+		for (uint64_t e = 0; s->slot[i].number != NO_SEED && e < s->epochs; e++)
+			epoch_order(s, i, e, epochs++);
+	o->tasks = epochs * r->order_blocks;
+	gpu_copy_begin(r->c->gpu, o->device_epoch, o->epoch, epochs * sizeof *o->epoch);
+	gpu_copy_begin(r->c->gpu, o->device_block, o->block, o->tasks * sizeof *o->block);
+}
+
+static void orders_start(const SoloSet *s)
+{
+	const SoloRun *r = s->r;
+	OrderJob job = { .tasks = s->orders.tasks,
+		             .blocks = r->order_blocks,
+		             .epoch = s->orders.device_epoch,
+		             .block = s->orders.device_block,
+		             .to = s->orders.cases };
+
+	gpu_copies_wait(r->c->gpu);
+	gpu_start(r->c->gpu, &r->order_kernel, &job, r->c->gpu->blocks);
 }
 
 /* ---- jobs ---- */
@@ -358,10 +362,10 @@ static bool set_job(SoloSet *s)
 	SoloRun *r = s->r;
 	Cuda *c = r->c;
 
-	s->epochs = job_epochs(s, 0);
-	s->s.cases = r->shuffled ? s->orders[s->orders_next].device : NULL;
+	s->epochs = job_epochs(s);
+	s->s.cases = s->orders.cases;
 	if (r->shuffled)
-		orders_take(s, s->epochs, 0);
+		orders_take(s);
 	if (r->scheduled)
 		on_threads(s, params_make);
 	s->s.param = s->param;
@@ -393,19 +397,12 @@ static bool set_prepare(SoloSet *s)
 	return s->busy && set_job(s);
 }
 
-/* Without another set, orders of the next job are made meanwhile: they do not depend on its results. */
 static void set_start(SoloSet *s)
 {
-	const SoloRun *r = s->r;
-
-	job_start(r->c, &s->job, NULL);
+	if (s->orders.tasks)
+		orders_start(s);
+	job_start(s->r->c, &s->job, NULL);
 	s->running = true;
-	if (!r->shuffled || r->sets > 1)
-		return;
-	s->orders_next = !s->orders_next;
-	s->orders[s->orders_next].epochs = 0;
-	if (s->busy)
-		orders_take(s, job_epochs(s, s->epochs), s->epochs);
 }
 
 static void set_finish(SoloSet *s)
@@ -470,6 +467,19 @@ static void run_take(SoloRun *r, DeviceMemory *m)
 	}
 }
 
+static void order_kernel_load(SoloRun *r, DeviceMemory *m)
+{
+	enum { MOST_THREADS = 24 };
+	Buf text = { .arena = &r->c->cx->scratch };
+	GpuKernel *k = &r->order_kernel;
+
+	r->order_blocks = (uint32_t)ceil_div(r->examples, SHUFFLE_BLOCK);
+	k->threads = max_u32(1, min_u32(MOST_THREADS, r->c->gpu->emit_shared / (2 * SHUFFLE_BLOCK)));
+	k->shared = k->threads * 2 * SHUFFLE_BLOCK;
+	orders_text(k->threads, &r->c->cx->scratch, &text);
+	gpu_load(m, text.s, text.len, k);
+}
+
 static void *host_take(DeviceMemory *m, uint64_t bytes)
 {
 	void *at = gpu_host_memory(m, bytes);
@@ -483,7 +493,6 @@ static void set_take(SoloRun *r, SoloSet *s, DeviceMemory *m)
 	Cuda *c = r->c;
 	Arena *a = &c->cx->scratch;
 	uint64_t n = r->networks, floats = n * w_row(r), copies = n * copy_row(r) * sizeof(float);
-	uint64_t cases = n * r->most_epochs * r->examples * sizeof(uint32_t);
 
 	s->r = r;
 	s->s.networks = r->networks;
@@ -504,9 +513,13 @@ static void set_take(SoloRun *r, SoloSet *s, DeviceMemory *m)
 	s->s.tally = NEW(a, n * SOLO_EPOCHS, Tally);
 	s->s.idle = s->idle = NEW(a, n, bool);
 	s->slot = NEW(a, n, SoloSlot);
-	for (uint32_t i = 0; r->shuffled && i < (r->sets > 1 ? 1 : COUNT(s->orders)); i++) {
-		s->orders[i].device = device_alloc(m, cases);
-		s->orders[i].host = host_take(m, cases);
+	if (r->shuffled) {
+		uint64_t epochs = n * r->most_epochs, blocks = epochs * r->order_blocks;
+		s->orders.cases = device_alloc(m, epochs * r->examples * sizeof(uint32_t));
+		s->orders.device_epoch = device_alloc(m, epochs * sizeof(OrderEpoch));
+		s->orders.device_block = device_alloc(m, blocks * sizeof(OrderBlock));
+		s->orders.epoch = gpu_host_memory(m, epochs * sizeof(OrderEpoch));
+		s->orders.block = gpu_host_memory(m, blocks * sizeof(OrderBlock));
 	}
 	s->param = r->scheduled ? NEW(a, n * r->most_epochs * r->each * P_COUNT, double) : NULL;
 	for (uint32_t i = 0; i < n; i++) {
@@ -533,6 +546,8 @@ bool solo_run(Cuda *c, Restarts *all)
 	r->most_epochs = longest_job(r);
 	all->parallel = r->networks;
 	run_take(r, &memory);
+	if (r->shuffled)
+		order_kernel_load(r, &memory);
 	for (uint32_t i = 0; i < r->sets; i++)
 		set_take(r, &r->set[i], &memory);
 	bool covered = set_job(r->set); /* all are idle: makes the kernel */

@@ -33,6 +33,12 @@ done
 printf 'group in 2 input\ngroup h 2\ngroup out 2 output\nconnect in -> h\nconnect h -> out[0]\nconnect true -> out\n' >alone.topo
 awk '{ print $0 "," (NR == 1 ? "d" : NR % 2) }' n.csv >two.csv
 compare 2 2 128 alone.topo two.csv --targets c,d --updates 4 --batch 600
+# Orders of more examples than a block of them has.
+awk 'BEGIN { print "a,b,c"; for (i = 0; i < 4300; i++) print i % 7 / 7 "," i % 11 / 11 "," (i % 3 == 0) }' >long.csv
+sed 's/h 200/h 2/' flat.topo >thin.topo
+for target in cpu cuda; do
+	$MICROPROP train thin.topo long.csv --batch 512 --epochs 2 --restarts 2 --until never --target $target --json | grep -o '"results.*'
+done
 # More gradients than warps: not all are added where rows are; blocks of two warps.
 for threads in 128 64; do
 	[ $threads = 64 ] && args="encoder-8-3-8.topo --batch 4" || args="spirals.topo --batch 32"

@@ -93,6 +93,8 @@ Reg error_slope(Emit *e, const ErrorOf *of, Reg total);
 typedef struct NoiseKey {
 	Reg low, high;
 } NoiseKey;
+/* Philox 4x32-10: the words take the place of the counter c. */
+void philox_words(Emit *e, Reg c[4], Reg low, Reg high);
 /* As noise_key, noise_word and noise_weight_word of lib/run/noise.c. seed, update, number: type D */
 NoiseKey noise_key_of(Emit *e, Reg seed, Reg update, uint32_t stream, uint32_t group);
 Reg noise_word_of(Emit *e, NoiseKey key, Reg number, Reg tick, Reg unit);
@@ -526,5 +528,23 @@ enum { TALLY_WARP = 32 };
 /* NULL, or why not. shared: bytes of a block; exchange: of a team */
 const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *shared, uint64_t *exchange,
                         uint32_t *image); /* image: bytes of a leaf in Job.images */
+
+/* ---- orders.c: orders of examples of many networks ------------------------------------------------------ */
+
+/* An epoch of a network: bytes from Job.to on. A block of examples: the first of them, their place in the epoch. */
+typedef struct OrderEpoch {
+	uint64_t seed, at;
+	uint32_t number, unused;
+} OrderEpoch;
+typedef struct OrderBlock {
+	uint32_t first, at, size, unused;
+} OrderBlock;
+typedef struct OrderJob {
+	uint32_t tasks, blocks; /* blocks: of an epoch */
+	const OrderEpoch *epoch;
+	const OrderBlock *block; /* [epochs][blocks] */
+	uint32_t *to;
+} OrderJob;
+void orders_text(uint32_t threads, Arena *a, Buf *out); /* a thread has 2 * SHUFFLE_BLOCK bytes of shared memory */
 
 #endif

@@ -106,8 +106,7 @@ Reg error_slope(Emit *e, const ErrorOf *of, Reg total)
 
 /* ---- noise ---- */
 
-/* Philox 4x32-10: the words take the place of the counter c. */
-static void philox(Emit *e, Reg c[4], Reg low, Reg high)
+void philox_words(Emit *e, Reg c[4], Reg low, Reg high)
 {
 	for (int round = 0; round < 10; round++) {
 		Reg a = op2(e, REG_R, "mul.lo.u32", c[0], imm(0xD2511F53u)),
@@ -137,7 +136,7 @@ NoiseKey noise_key_of(Emit *e, Reg seed, Reg update, uint32_t stream, uint32_t g
 	halves_of(e, seed, key);
 	halves_of(e, update, number);
 	Reg c[4] = { number[0], number[1], op1(e, REG_R, "mov.u32", imm(stream)), op1(e, REG_R, "mov.u32", imm(group)) };
-	philox(e, c, key[0], key[1]);
+	philox_words(e, c, key[0], key[1]);
 	return (NoiseKey){ c[0], c[1] };
 }
 
@@ -148,7 +147,7 @@ Reg noise_word_of(Emit *e, NoiseKey key, Reg number, Reg tick, Reg unit)
 
 	halves_of(e, number, half);
 	Reg c[4] = { mad(e, block, 16, lane), half[0], half[1], tick };
-	philox(e, c, key.low, key.high);
+	philox_words(e, c, key.low, key.high);
 	for (uint32_t i = 1; i < 4; i++)
 		c[0] = op3(e, REG_R, "selp.b32", c[i], c[0], same(e, word, imm(i)));
 	return c[0];
@@ -158,7 +157,7 @@ Reg noise_link_word(Emit *e, NoiseKey key, Reg link)
 {
 	Reg zero = op1(e, REG_R, "mov.u32", imm(0)), c[4] = { link, zero, zero, zero };
 
-	philox(e, c, key.low, key.high);
+	philox_words(e, c, key.low, key.high);
 	return c[0];
 }
 
