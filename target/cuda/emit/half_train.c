@@ -214,12 +214,14 @@ void half_prefetch(Kernel *k, Reg update, Reg staged)
 		if_end(e, none);
 }
 
-/* Tallies are formed by one warp of the last block of a team: that of its leaf while blocks arrive, */
-static TallyAhead tally_begin(Kernel *k, Kernel *now, Reg update, Reg leaves, const Barriers *b, const Barrier *tallied)
+/* Tallies are formed by one warp of the last block of each team, which waits for no sums: that of its leaf, then, in
+ * the last block of all, that of the update. now: the leaf */
+static void tallies_form(Kernel *k, Kernel *now, Reg update, Reg leaves, const Barriers *b)
 {
 	Emit *e = k->e;
-	uint32_t worker = unless_begin(e, less(e, k->tid, imm(k->workers)));
-	uint32_t other = if_begin(e, same(e, k->member, imm(k->s->team_blocks - 1)));
+	const EmitSource *s = k->s;
+	Barrier tallied = { place_at(e, POINTER(k, barrier), 4), b->team.turn, s->teams, false };
+	uint32_t other = if_begin(e, same(e, k->member, imm(s->team_blocks - 1)));
 	TallyAhead ahead = tally_ahead(k, update);
 
 	barrier_poll(k, &b->scored);
@@ -227,21 +229,16 @@ static TallyAhead tally_begin(Kernel *k, Kernel *now, Reg update, Reg leaves, co
 	tally_leaf(now, imm(1));
 	if_end(e, none);
 	ins(e, "bar.warp.sync 0xffffffff");
-	barrier_signal(k, tallied);
+	barrier_signal(k, &tallied);
+	uint32_t before = if_begin(e, same(e, k->block, imm(s->teams * s->team_blocks - 1)));
+	barrier_poll(k, &tallied);
+	tally_finish(k, &ahead);
+	if_end(e, before);
 	if_end(e, other);
-	if_end(e, worker);
-	return ahead;
-}
-
-/* and that of the update beside the rule, by the last block of all. */
-static void tally_end(Kernel *k, const TallyAhead *ahead, const Barrier *tallied)
-{
-	Emit *e = k->e;
-	uint32_t other = if_begin(e, same(e, k->block, imm(k->s->teams * k->s->team_blocks - 1)));
-
-	barrier_poll(k, tallied);
-	tally_finish(k, ahead);
-	if_end(e, other);
+	if (b->grid.cluster)
+		cluster_meet(k); /* all threads wait before they arrive again */
+	else if (needs_pending(s))
+		barrier_poll(k, &b->grid);
 }
 
 /* Gradients by some warps, verdicts by the others, if these are enough. */
@@ -288,24 +285,22 @@ void half_update(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
 	now.cases = op1(e, REG_D, "mov.u64", k->cases);
 	Reg leaves = op1(e, REG_R, "mov.u32", h->leaves);
 	barrier_signal(k, &b->scored);
-	Barrier tallied = { place_at(e, POINTER(k, barrier), 4), b->team.turn, s->teams, false };
-	TallyAhead tally_of = tally_begin(k, &now, update, leaves, b, &tallied);
 	uint32_t same_update = unless_begin(e, op2(e, REG_P, "setp.eq.u64", next, update));
 	half_prefetch(k, next, staged);
 	if_end(e, same_update);
 	struct PartsAhead *ahead = h->at_parts ? parts_prepare(k) : NULL;
 	spent(k, SPENT_KINDS + 27);
-	barrier_wait(k, &b->grid);
-	spent(k, SPENT_GRID);
 	uint32_t tally = label(e), end = label(e);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), tally);
+	workers_wait(k, &b->grid);
+	spent(k, SPENT_GRID);
 	if (ahead)
 		update_parts(k, ahead, h->at_parts, leaves);
 	else if (!needs_pending(s))
 		update_joined(k, leaves, false);
 	ins(e, "bra L#", end);
 	label_here(e, tally);
-	tally_end(k, &tally_of, &tallied);
+	tallies_form(k, &now, update, leaves, b);
 	label_here(e, end);
 	if (needs_pending(s))
 		leaves_finish(k, leaves, &b->grid);
