@@ -72,6 +72,7 @@ void load_quad(Emit *e, const char *space, Reg q[4], Reg at, uint32_t offset);
 void load_quad_to(Emit *e, const char *space, const Reg q[4], Reg at, uint32_t offset); /* to registers that exist */
 void store_quad(Emit *e, const char *space, Reg at, uint32_t offset, const Reg q[4]);
 Reg load(Emit *e, uint32_t type, const char *how, Reg at, uint32_t offset); /* how: "ld.shared.f32" */
+void quad_move(Emit *e, Reg here, Reg there, bool out); /* from shared memory to global; or back: under way */
 void barrier_block(Emit *e);
 Reg address_add(Emit *e, Reg at, Reg bytes);   /* of shared memory (R) or global (D) */
 Reg lanes_xor(Emit *e, Reg x, uint32_t lanes); /* the value of another lane */

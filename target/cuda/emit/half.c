@@ -199,7 +199,7 @@ static void memory_plan(Kernel *k, uint32_t rows)
 	h->cases_bytes = k->bytes - first;
 	shared_take(k, h->apart ? h->cases_bytes : 0);
 	h->at_numbers = shared_take(k, h->apart ? 2 * P_COUNT * 8 : 0);
-	h->at_turned = shared_take(k, turned_bytes(k, rows));
+	h->at_transposed = shared_take(k, transposed_bytes(k, rows));
 	k->at_rows = shared_take(k, (uint64_t)k->row * rows + SPARE);
 	h->at_rows = shared_take(k, (uint64_t)h->row * rows + SPARE);
 	if (h->kept)
@@ -368,8 +368,8 @@ void half_begin(Kernel *k)
 	h->col_of_lane = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", k->tid, imm(3)), imm(1));
 	h->leaves = reg(e, REG_R);
 	h->first = reg(e, REG_R);
-	h->turned = reg(e, REG_D);
-	ins(e, "mov.u64 $, 0", h->turned);
+	h->transposed = reg(e, REG_D);
+	ins(e, "mov.u64 $, 0", h->transposed);
 	h->place[0] = lane_place(k, h->row, false);
 	h->place[1] = lane_place(k, h->row, true);
 	h->bits_shift = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", k->tid, imm(3)), imm(2));

@@ -22,7 +22,7 @@ void bits_plan(Kernel *k)
 	const EmitSource *s = k->s;
 
 	k->half->bits = false;
-	k->half->bits_row = k->half->turned_row = 0;
+	k->half->bits_row = k->half->transposed_row = 0;
 	if (!s->job->data.bits_row || s->tiled)
 		return;
 	for (uint32_t i = 0; i < s->list->steps; i++) {
@@ -38,14 +38,14 @@ void bits_plan(Kernel *k)
 	}
 	k->half->bits = true;
 	k->half->bits_row = (s->job->data.bits_row * 4 / 16 | 1) * 16;
-	k->half->turned_row = s->job->data.bits_row * SQUARE * 4;
+	k->half->transposed_row = s->job->data.bits_row * SQUARE * 4;
 }
 
 uint64_t bits_bytes(const Kernel *k, uint32_t rows) { return (uint64_t)k->half->bits_row * rows; }
 
-uint64_t turned_bytes(const Kernel *k, uint32_t rows)
+uint64_t transposed_bytes(const Kernel *k, uint32_t rows)
 {
-	return k->half->bits && !k->s->test ? ceil_div(rows, SQUARE) * k->half->turned_row + SPARE : 0;
+	return k->half->bits && !k->s->test ? ceil_div(rows, SQUARE) * k->half->transposed_row + SPARE : 0;
 }
 
 /* ---- rows ---- */
@@ -103,15 +103,15 @@ void bits_turn(Kernel *k, uint32_t first)
 	remark(e, "words of inputs");
 	uint32_t there = 0;
 	if (h->once) {
-		there = unless_begin(e, op2(e, REG_P, "setp.eq.u64", h->staged, h->turned));
-		ins(e, "mov.u64 $, $", h->turned, h->staged);
+		there = unless_begin(e, op2(e, REG_P, "setp.eq.u64", h->staged, h->transposed));
+		ins(e, "mov.u64 $, $", h->transposed, h->staged);
 	}
 	Reg col = place_column(e, h->lane);
 	Loop l = loop_begin(e, add(e, h->warp, imm(-first)), imm(squares), k->s->threads / 32 - first);
 	Reg down = divide(e, l.i, words), word = modulo(e, l.i, words, down);
 	Reg row = op2(e, REG_R, "min.u32", mad(e, down, SQUARE, col), imm(k->block_rows - 1));
 	Reg x = load(e, REG_R, "ld.shared.u32", mad(e, row, h->bits_row, mad(e, word, 4, cases_memory(k))), h->at_bits);
-	ins(e, "st.shared.u32 [$+#], $", mad(e, l.i, SQUARE * 4, mad(e, col, 4, k->memory)), h->at_turned,
+	ins(e, "st.shared.u32 [$+#], $", mad(e, l.i, SQUARE * 4, mad(e, col, 4, k->memory)), h->at_transposed,
 	    square_turn(k, x));
 	loop_end(e, &l);
 	if (h->once)
@@ -151,5 +151,5 @@ Reg bits_input_at(Kernel *k, const InputColumns *in, Reg input)
 {
 	const Half *h = k->half;
 
-	return add(k->e, mad(k->e, add(k->e, input, h->row_of_lane), 4, k->memory), imm(h->at_turned + 128 * in->word));
+	return add(k->e, mad(k->e, add(k->e, input, h->row_of_lane), 4, k->memory), imm(h->at_transposed + 128 * in->word));
 }

@@ -34,8 +34,8 @@ typedef struct Half {
 	uint32_t row, at_rows;    /* bytes */
 	HalfRegion region[WEIGHT_REGIONS];
 	uint32_t regions;
-	bool bits;                                         /* inputs are 0 or 1, a bit each: half_bits.c */
-	uint32_t bits_row, turned_row, at_bits, at_turned; /* bytes; turned_row: words of inputs for 32 rows */
+	bool bits;                                                 /* inputs are 0 or 1, a bit each: half_bits.c */
+	uint32_t bits_row, transposed_row, at_bits, at_transposed; /* bytes; transposed_row: words of inputs for 32 rows */
 	HalfTask task[MOST_GRADIENTS];
 	uint32_t cases_bytes, at_count,
 		at_numbers;                  /* apart: targets and so on of a chunk, of which there are two; its rows;
@@ -56,7 +56,7 @@ typedef struct Half {
 	Reg place[2];                             /* lane_place for rows */
 	Reg bits_shift;                           /* where the lane's bits of a word begin */
 	Reg first, slice;                         /* row that the slice begins with; its number */
-	Reg staged, turned;                       /* once: leaf whose rows are there; whose words of inputs are: D */
+	Reg staged, transposed;                   /* once: leaf whose rows are there; whose words of inputs are: D */
 	Reg leaves;                               /* of the update whose rows are there */
 	Reg numbers_offset;        /* apart: bytes to the numbers of the update; of helpers: of the next one */
 	Reg cases_offset;          /* apart: bytes to the cases of the chunk at hand */
@@ -80,7 +80,7 @@ Reg half_pair(Emit *e, Reg low, Reg high);
 /* ---- half_bits.c ---- */
 
 void bits_plan(Kernel *k);
-uint64_t turned_bytes(const Kernel *k, uint32_t rows);
+uint64_t transposed_bytes(const Kernel *k, uint32_t rows);
 uint64_t bits_bytes(const Kernel *k, uint32_t rows);                      /* in shared memory */
 const InputColumns *bits_of(const Kernel *k, uint32_t buf, uint32_t col); /* NULL: columns are no bits */
 void bits_stage(Kernel *k);

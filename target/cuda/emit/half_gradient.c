@@ -140,8 +140,8 @@ static void rows_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], const Reg 
 				multiply_add(k->e, sum[h * x->task->wide + j], a[h][step], x->bits[1] ? of_bits[j][step] : b[j],
 				             step ? NULL : start);
 	}
-	ins(k->e, "add.u32 $, $, #", x->a, x->a, x->bits[0] ? k->half->turned_row : TURN_ROWS * row);
-	ins(k->e, "add.u32 $, $, #", x->b, x->b, x->bits[1] ? k->half->turned_row : TURN_ROWS * row);
+	ins(k->e, "add.u32 $, $, #", x->a, x->a, x->bits[0] ? k->half->transposed_row : TURN_ROWS * row);
+	ins(k->e, "add.u32 $, $, #", x->b, x->b, x->bits[1] ? k->half->transposed_row : TURN_ROWS * row);
 }
 
 static void sums_fill(Emit *e, Reg (*sum)[4], uint32_t tiles, Reg value)

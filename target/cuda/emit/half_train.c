@@ -583,13 +583,7 @@ static void blocks_move(Kernel *k, Reg global, uint32_t here_at, uint32_t here_r
 	Reg here = add(e, mad(e, row, here_row, mad(e, part, 16, k->memory)), imm(here_at));
 	Reg there = place(e, place(e, global, add(e, k->row0, row), there_row), part, 16);
 
-	if (out) {
-		Reg v[4];
-		load_quad(e, "shared", v, here, 0);
-		store_quad(e, "global", there, 0, v);
-	} else {
-		ins(e, "cp.async.cg.shared.global [$], [$], 16", here, there);
-	}
+	quad_move(e, here, there, out);
 	loop_end(e, &l);
 }
 

@@ -281,6 +281,18 @@ Reg load(Emit *e, uint32_t type, const char *how, Reg at, uint32_t offset)
 
 Reg address_add(Emit *e, Reg at, Reg bytes) { return at.type == REG_D ? place(e, at, bytes, 1) : add(e, at, bytes); }
 
+void quad_move(Emit *e, Reg here, Reg there, bool out)
+{
+	Reg v[4];
+
+	if (!out) {
+		ins(e, "cp.async.cg.shared.global [$], [$], 16", here, there);
+		return;
+	}
+	load_quad(e, "shared", v, here, 0);
+	store_quad(e, "global", there, 0, v);
+}
+
 void barrier_block(Emit *e)
 {
 	if (e->meeting)

@@ -627,13 +627,7 @@ static void quads_move(Kernel *k, uint32_t buf, uint32_t col, uint32_t quads, bo
 	Reg here = add(e, mad(e, row, k->row, mad(e, quad, 16, k->memory)), imm(k->at_rows + column_at(k, buf, col)));
 	Reg there = place(e, buffer(k, buf, col), mad(e, add(e, k->row0, row), k->s->job->cols * 4, mul(e, quad, 16)), 1);
 
-	if (out) {
-		Reg v[4];
-		load_quad(e, "shared", v, here, 0);
-		store_quad(e, "global", there, 0, v);
-	} else {
-		ins(e, "cp.async.cg.shared.global [$], [$], 16", here, there);
-	}
+	quad_move(e, here, there, out);
 	if_end(e, end);
 	loop_end(e, &l);
 }
