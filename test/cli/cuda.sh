@@ -26,6 +26,8 @@ compare() { # SEED BLOCKS THREADS ARGUMENTS...
 }
 compare 9 1 512 wide.topo make:encoder:64-6 --epochs 2 --batch all --guard light
 compare 2 2 128 flat.topo n.csv --updates 4 --batch 600 --no-shuffle
+# A team of five blocks, one of which has no columns of a gradient.
+compare 9 10 512 letters.topo --updates 2 --batch 1000
 for target in cpu cuda; do
 	MICROPROP_CUDA_THREADS=512 $MICROPROP train flat.topo make:xor --batch 2 --no-shuffle --epochs 3 --restarts 2 --target $target --json | grep -o '"results.*'
 done

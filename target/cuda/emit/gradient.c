@@ -37,6 +37,7 @@ static void cut_choose(const Kernel *k, const DeviceStep *s, GradientCut *best)
 		if (down > 1 && s->kind == STEP_GRADIENT)
 			c.rows = (uint32_t)round_up(c.rows, MOST_HIGH); /* no thread has rows of two ranges */
 		c.quads = (uint32_t)ceil_div(matrix_quads(s), c.across);
+		c.across = (uint32_t)ceil_div(matrix_quads(s), c.quads); /* no range is empty: operands of none are staged */
 		uint64_t cost = 128 * (uint64_t)(a_quads(s, &c) + c.quads) + 16 * (uint64_t)c.rows * c.quads;
 		if (cost < least) {
 			least = cost;
