@@ -11,98 +11,7 @@
 
 #include "base.h"
 #include "job.h"
-
-/* ---- text.c: registers, instructions, loops ------------------------------------------------------- */
-
-/* An operand: a virtual register of some type, or a constant. */
-enum { REG_R, REG_D, REG_F, REG_G, REG_P, REG_H, REG_TYPES, REG_INT = REG_TYPES, REG_FLOAT };
-typedef struct Reg {
-	uint32_t type, n; /* n: its number; of constants, the value or its bits */
-} Reg;
-
-typedef struct Emit {
-	Buf text;
-	uint32_t used[REG_TYPES], labels;
-	bool binary;      /* targets are 0 or 1: vec_ptx.h leaves out what others need */
-	uint32_t meeting; /* 0, or threads, from the first on, that barrier_block is for */
-	bool near;        /* bf16: sigmoids by the instructions that approximate 2^x and 1 / x */
-} Emit;
-
-Reg reg(Emit *e, uint32_t type); /* a new one: R .b32, D .b64, F .f32, G .f64, P .pred, H .b16 */
-static inline Reg imm(uint32_t value) { return (Reg){ REG_INT, value }; }
-Reg imm_f(float value);
-/* One instruction. In fmt, $ stands for a Reg, # for a uint32_t; a line ends by itself. */
-void ins(Emit *e, const char *fmt, ...);
-Reg op1(Emit *e, uint32_t type, const char *name, Reg a); /* the result, in a new register */
-Reg op2(Emit *e, uint32_t type, const char *name, Reg a, Reg b);
-Reg op3(Emit *e, uint32_t type, const char *name, Reg a, Reg b, Reg c);
-void remark(Emit *e, const char *fmt, ...) PRINTF_LIKE(2, 3); /* a comment */
-uint32_t label(Emit *e);
-void label_here(Emit *e, uint32_t l);
-Reg literal(Emit *e, double value); /* of type G */
-
-/* if (p) { ... } ends where its label is put. */
-uint32_t if_begin(Emit *e, Reg p);
-uint32_t unless_begin(Emit *e, Reg p);
-#define if_end label_here
-
-/* for (i = first; i < end; i += step) */
-typedef struct Loop {
-	Reg i, end;
-	uint32_t top, done, step;
-	bool counted; /* at least one turn: tested at the end only */
-} Loop;
-Loop loop_begin(Emit *e, Reg first, Reg end, uint32_t step);
-Loop loop_count(Emit *e, uint32_t turns); /* turns > 0, a constant */
-void loop_end(Emit *e, const Loop *l);
-
-/* Integers: constants are folded. */
-Reg add(Emit *e, Reg a, Reg b);
-Reg mul(Emit *e, Reg a, uint32_t b);
-Reg mad(Emit *e, Reg a, uint32_t b, Reg c);
-Reg divide(Emit *e, Reg a, uint32_t b); /* b: a constant */
-Reg modulo(Emit *e, Reg a, uint32_t b, Reg quotient);
-Reg less(Emit *e, Reg a, Reg b); /* unsigned; a predicate */
-Reg same(Emit *e, Reg a, Reg b);
-Reg place(Emit *e, Reg base, Reg index, uint32_t bytes); /* global address base + index * bytes */
-Reg place_at(Emit *e, Reg base, uint64_t bytes);         /* base + a constant */
-
-/* Memory. space: "shared" or "global", with what may follow. */
-void load_quad(Emit *e, const char *space, Reg q[4], Reg at, uint32_t offset);
-void load_quad_to(Emit *e, const char *space, const Reg q[4], Reg at, uint32_t offset); /* to registers that exist */
-void store_quad(Emit *e, const char *space, Reg at, uint32_t offset, const Reg q[4]);
-Reg load(Emit *e, uint32_t type, const char *how, Reg at, uint32_t offset); /* how: "ld.shared.f32" */
-void quad_move(Emit *e, Reg here, Reg there, bool out); /* from shared memory to global; or back: under way */
-void barrier_block(Emit *e);
-Reg address_add(Emit *e, Reg at, Reg bytes);   /* of shared memory (R) or global (D) */
-Reg lanes_xor(Emit *e, Reg x, uint32_t lanes); /* the value of another lane */
-
-/* ---- values.c: functions of units and errors, traced through vec_ptx.h ------------------------------ */
-
-Reg unit_value(Emit *e, uint32_t fn, Reg x);
-Reg unit_slope(Emit *e, uint32_t fn, Reg net, Reg out);
-Reg exp_value(Emit *e, Reg x);
-/* largest: of the row's net inputs; own_rest: NULL, or what replaces 1 - o of this output */
-typedef struct ErrorOf {
-	uint32_t fn, error;
-	bool known_net;
-	Reg out, net, y;
-	Reg largest, is_top, rest; /* softmax */
-} ErrorOf;
-Reg error_value(Emit *e, const ErrorOf *of);
-Reg error_slope(Emit *e, const ErrorOf *of, Reg total);
-typedef struct NoiseKey {
-	Reg low, high;
-} NoiseKey;
-/* Philox 4x32-10: the words take the place of the counter c. */
-void philox_words(Emit *e, Reg c[4], Reg low, Reg high);
-/* As noise_key, noise_word and noise_weight_word of lib/run/noise.c. seed, update, number: type D */
-NoiseKey noise_key_of(Emit *e, Reg seed, Reg update, uint32_t stream, uint32_t group);
-Reg noise_word_of(Emit *e, NoiseKey key, Reg number, Reg tick, Reg unit);
-Reg noise_link_word(Emit *e, NoiseKey key, Reg link);
-Reg noise_applied(Emit *e, int kind, float amount, float scale, Reg word, Reg value);
-Reg softmax_part(Emit *e, Reg out, Reg net, Reg largest); /* softmax_output */
-float least_output(void);                                 /* below it, errors come from net inputs alone */
+#include "ptx_text.h"
 
 /* ---- plan.c: what the kernel is made of --------------------------------------------------------- */
 
@@ -179,11 +88,12 @@ typedef struct Exchange {
 /* The part of a gradient that a block computes: rows of the matrix cut into `down` ranges, quads into `across`. */
 typedef struct GradientCut {
 	uint32_t down, across, rows, quads; /* rows, quads: of a range at most */
-	uint32_t high;                      /* rows that a thread has */
+	uint32_t high, wide;                /* rows and columns that a thread has; wide: 4, or 2 if it is ahead */
 	uint32_t panel, panels, each;       /* quads of a panel, which threads of a warp share; each: threads of one */
 	uint32_t first, threads, rounds;    /* first: thread that its tasks begin with */
 	uint32_t at_a, at_b;                /* operands in shared memory: rows of a part, one after the other, */
 	uint32_t from_a, from_b;            /* from these regions of the exchange */
+	bool ahead;    /* its operands are there before the backward pass ends: own threads compute it meanwhile */
 	bool inlined;  /* each chunk of rows is added while it is there: nothing is exchanged or staged */
 	bool straight; /* rows are staged from the inputs of cases, from column x on */
 	uint32_t x;
@@ -225,18 +135,23 @@ typedef struct Kernel {
 	Tile *tile;                      /* [steps] tiled: of wide products and of gradients */
 	GradientCut cut[MOST_GRADIENTS]; /* of the steps of the gradient, in order */
 	bool local;                      /* a team is one block: the gradient reads its rows */
-	bool overlaid;     /* operands of a gradient, one after the other, are staged over weights, lists and targets */
-	bool restaged;     /* they are staged over weights, which every leaf loads again */
-	uint32_t workers;  /* threads that compute gradients and updates; the others form errors, verdicts, tallies */
-	uint32_t inliners; /* threads that add inlined gradients while others give verdicts */
-	struct Part *part; /* [gradients] of inlined ones */
-	uint32_t piece;    /* rows that are staged at a time, a multiple of ROWS_TURN; */
-	uint32_t next_at;  /* bytes to where the next piece is staged meanwhile; 0: there is only one */
-	bool early;        /* inputs of rows are loaded when a leaf begins, */
-	bool prefetches;   /* or, if it is the same in every update, after the gradient */
+	bool overlaid;        /* operands of a gradient, one after the other, are staged over weights, lists and targets */
+	bool restaged;        /* they are staged over weights, which every leaf loads again */
+	uint32_t workers;     /* threads that compute gradients and updates; the others form errors, verdicts, tallies */
+	uint32_t inliners;    /* threads that add inlined gradients while others give verdicts */
+	uint32_t ahead_steps; /* 0, or steps after which operands of gradients that are ahead are there; */
+	uint32_t ahead_threads; /* the first ones, which compute these */
+	bool is_ahead;          /* what is being emitted is theirs */
+	uint32_t meets;         /* number of the barrier that workers meet at */
+	uint32_t signals;       /* thread that arrives for the block */
+	struct Part *part;      /* [gradients] of inlined ones */
+	uint32_t piece;         /* rows that are staged at a time, a multiple of ROWS_TURN; */
+	uint32_t next_at;       /* bytes to where the next piece is staged meanwhile; 0: there is only one */
+	bool early;             /* inputs of rows are loaded when a leaf begins, */
+	bool prefetches;        /* or, if it is the same in every update, after the gradient */
 	/* bytes in shared memory */
 	uint32_t at_outputs, at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity,
-		at_targets, at_codes, at_elements, at_own, at_rows, at_staged, at_mask, bytes;
+		at_targets, at_codes, at_elements, at_own, at_rows, at_staged, at_ahead, at_mask, bytes;
 	uint32_t target_row; /* bytes */
 	bool has_codes;      /* tables of code words are there */
 	/* registers of the kernel */
@@ -290,7 +205,10 @@ typedef struct Outward {
 } Outward;
 void outward_begin(Kernel *k, const DeviceStep *s, Reg quad, Reg row, Outward *o);
 void outward_store(Kernel *k, const Outward *o, Reg row, uint32_t rows, const Reg v[4]); /* rows: after that row */
-void rows_exchange(Kernel *k); /* what steps have not stored themselves */
+void rows_exchange(Kernel *k,
+                   bool ahead); /* what steps have not stored themselves, for gradients that are ahead or not */
+uint32_t last_writer(const Kernel *k, uint32_t buf, uint32_t col,
+                     uint32_t count); /* a step before the gradient, or NO_STEP */
 
 /* ---- general.c: rows in global memory, whatever the network is ------------------------------------------ */
 
@@ -392,16 +310,26 @@ void tally_finish(Kernel *k, const TallyAhead *a);
 
 Reg softmax_far(Kernel *k, const DeviceStep *s, Reg row, Reg y); /* the error of a row, by one lane */
 
+/* ---- gradient_plan.c: who computes gradients ------------------------------------------------------ */
+
+void gradient_inline(Kernel *k);                    /* which gradients are inlined; part of the plan, */
+void gradient_ranges(Kernel *k);                    /* how matrices are cut; */
+bool any_straight(const Kernel *k);                 /* the gradient reads inputs of cases */
+void gradient_cut(Kernel *k);                       /* who computes them, where operands are */
+bool plans_ahead(const Kernel *k, uint32_t region); /* a gradient that is ahead reads this part of the exchange */
+uint32_t matrix_quads(const DeviceStep *s);
+uint32_t a_quads(const DeviceStep *s, const GradientCut *c); /* of a row of its other operand */
+uint32_t cut_groups(const GradientCut *c);
+uint32_t cut_tasks(const GradientCut *c); /* threads that it needs */
+
 /* ---- gradient.c --------------------------------------------------------------------------------- */
 
-void gradient_inline(Kernel *k);    /* which gradients are inlined; part of the plan, */
-void gradient_ranges(Kernel *k);    /* how matrices are cut; */
-bool any_straight(const Kernel *k); /* the gradient reads inputs of cases */
-void gradient_cut(Kernel *k);       /* who computes them, where operands are */
+enum { READ_AHEAD = 8, GRADIENT_HIGH = 8 }; /* rows that loops read ahead; rows of a thread at most */
 void inlined_begin(Kernel *k);
 void inlined_rows(Kernel *k); /* of a chunk; by threads below k->inliners */
 void inlined_pads(Kernel *k);
 void gradient_emit(Kernel *k);
+void workers_barrier(Kernel *k);
 
 /* ---- update.c: the rule -------------------------------------------------------------------------- */
 
@@ -497,6 +425,14 @@ void gradient_tiles(Kernel *k, Reg leaves);                         /* and the u
 void phase_move(Kernel *k, uint32_t first, uint32_t end, bool out); /* rows that steps need, or have written */
 void ones_store(Kernel *k);
 
+/* ---- leaf.c ---------------------------------------------------------------------------------------- */
+
+void leaf_begin(Kernel *k, Reg update,
+                Reg staged); /* cases of leaf k->leaf_number; staged: D, the leaf that is there */
+struct Barriers;
+void leaf_emit(Kernel *k, Reg update, Reg staged, const struct Barriers *b, bool direct); /* direct: it is the update */
+void images_emit(Kernel *k); /* lists by input of all leaves of a job, for a kernel that has others in every update */
+
 /* ---- train.c: the kernel -------------------------------------------------------------------------- */
 
 /* The text of a kernel: declarations around instructions. param: bytes of its parameter */
@@ -507,9 +443,10 @@ typedef struct Barrier {
 	uint32_t blocks;
 	bool cluster; /* the hardware's, of all threads of the cluster: neither counter nor turn */
 } Barrier;
-/* What blocks of a leaf wait for: rows of the team; its verdicts, for tallies; the grid. */
+/* What blocks of a leaf wait for: rows of the team; its verdicts, for tallies; the grid; operands of gradients that are
+ * ahead. */
 typedef struct Barriers {
-	Barrier team, scored, grid;
+	Barrier team, scored, grid, ahead;
 } Barriers;
 Barrier barrier_new(Kernel *k, Reg counter, uint32_t blocks, bool cluster);
 void barrier_signal(Kernel *k, const Barrier *b);            /* one thread, for those of the block that have met */

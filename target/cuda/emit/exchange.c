@@ -21,7 +21,7 @@ static bool overlaps(uint32_t a, uint32_t a_count, uint32_t b, uint32_t b_count)
 	return a < b + b_count && b < a + a_count;
 }
 
-static uint32_t last_writer(const Kernel *k, uint32_t buf, uint32_t col, uint32_t count)
+uint32_t last_writer(const Kernel *k, uint32_t buf, uint32_t col, uint32_t count)
 {
 	uint32_t last = NO_STEP;
 
@@ -240,11 +240,11 @@ static void quads_exchange(Kernel *k, uint32_t region, uint32_t first, uint32_t 
 	loop_end(e, &l);
 }
 
-void rows_exchange(Kernel *k)
+void rows_exchange(Kernel *k, bool ahead)
 {
 	for (uint32_t i = 0; i < k->exchanges; i++) {
 		const Exchange *x = &k->exchanged[i];
-		for (uint32_t q = 0; q < x->quads;) { /* runs that rows have side by side */
+		for (uint32_t q = 0; q < x->quads && plans_ahead(k, i) == ahead;) { /* runs that rows have side by side */
 			uint32_t run = 0;
 			while (q + run < x->quads && !stored_direct(k, x->buf, x->col + 4 * (q + run)) &&
 			       column_at(k, x->buf, x->col + 4 * (q + run)) == column_at(k, x->buf, x->col + 4 * q) + 16 * run)

@@ -222,7 +222,7 @@ static void chunk_emit(Kernel *k, Reg chunk, const Barriers *b)
 
 /* ---- leaves ---- */
 
-static void leaf_emit(Kernel *k, Reg leaf, const Barriers *b)
+static void leaf_general(Kernel *k, Reg leaf, const Barriers *b)
 {
 	Emit *e = k->e;
 	Reg chunk = load(e, REG_D, "ld.global.nc.u64", leaf, offsetof(DeviceLeaf, chunk));
@@ -248,7 +248,7 @@ static void leaves_emit(Kernel *k, Reg update, Reg leaves, const Barriers *b)
 	Reg end = op2(e, REG_R, "min.u32", leaves, add(e, w.i, imm(most)));
 	Loop l = loop_begin(e, add(e, w.i, k->team), end, s->teams);
 	ins(e, "mov.u32 $, $", k->leaf_number, l.i);
-	leaf_emit(k, place(e, leaf, l.i, sizeof(DeviceLeaf)), b);
+	leaf_general(k, place(e, leaf, l.i, sizeof(DeviceLeaf)), b);
 	loop_end(e, &l);
 	barrier_all(k, &b->grid);
 	spent(k, SPENT_GRID);

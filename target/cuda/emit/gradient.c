@@ -10,279 +10,12 @@
 
 #include "emit.h"
 
-enum { AHEAD = 8, MOST_HIGH = 8, MOST_PIECE = 96 }; /* rows that loops read ahead; rows of a thread, of a piece */
-
-/* ---- plan ---- */
-
-/* Of index lists: ranks of all inputs and of the true unit. */
-static uint32_t matrix_rows(const Kernel *k, const DeviceStep *s)
-{
-	return s->kind == STEP_GRADIENT_INDEX ? k->s->job->data.inputs + 1 : s->depth;
-}
-static uint32_t matrix_quads(const DeviceStep *s) { return (uint32_t)ceil_div(s->cols, 4); }
-static uint32_t a_quads(const DeviceStep *s, const GradientCut *c)
-{
-	return s->kind == STEP_GRADIENT ? (uint32_t)ceil_div(c->rows, 4) : 0;
-}
-
-/* The cut with the least to load and to compute: a quad of 512 rows takes 128 cycles to load, a task of a row by a quad
- * 16 cycles of a multiprocessor. */
-static void cut_choose(const Kernel *k, const DeviceStep *s, GradientCut *best)
-{
-	uint64_t least = UINT64_MAX;
-
-	for (uint32_t down = 1; down <= k->s->team_blocks; down++) {
-		GradientCut c = { .down = down, .across = min_u32(k->s->team_blocks / down, matrix_quads(s)) };
-		c.rows = (uint32_t)ceil_div(matrix_rows(k, s), down);
-		if (down > 1 && s->kind == STEP_GRADIENT)
-			c.rows = (uint32_t)round_up(c.rows, MOST_HIGH); /* no thread has rows of two ranges */
-		c.quads = (uint32_t)ceil_div(matrix_quads(s), c.across);
-		c.across = (uint32_t)ceil_div(matrix_quads(s), c.quads); /* no range is empty: operands of none are staged */
-		uint64_t cost = 128 * (uint64_t)(a_quads(s, &c) + c.quads) + 16 * (uint64_t)c.rows * c.quads;
-		if (cost < least) {
-			least = cost;
-			*best = c;
-		}
-	}
-}
-
-static uint32_t groups_of(const GradientCut *c) { return (uint32_t)ceil_div(c->rows, c->high); }
-static uint32_t tasks_of(const GradientCut *c) { return c->panels * c->each; }
-
-/* Threads for rows by quads. Eight quads or fewer that all lanes of a warp read take two cycles of shared memory,
- * sixteen take four; with lists, where every row is another one, 16 lanes should have one row. */
-static void cut_panels(GradientCut *c, bool list)
-{
-	enum { PANEL = 8 };
-	uint32_t power = 1;
-
-	while (power < c->quads)
-		power *= 2;
-	c->panels = list ? 1 : (uint32_t)ceil_div(c->quads, PANEL);
-	c->panel = (uint32_t)ceil_div(c->quads, c->panels);
-	if (list && power <= 32 && power - c->quads <= power / 8)
-		c->panel = power;
-	c->each = groups_of(c) * c->panel;
-	if (c->panels > 1)
-		c->each = (uint32_t)round_up(c->each, 32);
-}
-
-/* Cycles for a row of the leaf, measured on an H200: a thread adds a quad for each of its rows, and loads these and a
- * quad. A warp waits for what it loads, and for others that load. */
-static double row_cost(const GradientCut *c)
-{
-	uint32_t warps = (uint32_t)ceil_div(tasks_of(c), 32), loads = c->high < 4 ? 2 : 1 + c->high / 4;
-	double each = c->high < 8 ? 1.15 : 1.7;
-
-	return 11 + each * (c->high * 4 + loads) * (double)ceil_div(warps, 4) + 2.5 * (warps - 1);
-}
-
-/* Rows of a thread, by at most so many warps. busy: cycles that others take anyway; then as many as that allows, so
- * that little is loaded. */
-static void high_choose(GradientCut *c, uint32_t most, double busy)
-{
-	GradientCut best = *c;
-	double least = 0;
-
-	for (uint32_t high = 1; high <= MOST_HIGH; high *= 2) {
-		GradientCut d = *c;
-		d.high = high;
-		cut_panels(&d, false);
-		double cost = row_cost(&d);
-		bool fits = ceil_div(tasks_of(&d), 32) <= most;
-		if ((fits && (!least || cost < least || cost < busy)) || (!least && high == MOST_HIGH)) {
-			least = cost;
-			best = d;
-		}
-	}
-	*c = best;
-}
-
-/* Rows of threads, of the largest dense gradient first. most: warps; share: of an inlined one. */
-static void highs_choose(Kernel *k, uint32_t most, uint32_t share)
-{
-	const DeviceStep *g = k->s->step + k->s->list->gradient;
-	uint32_t steps = k->s->list->steps - k->s->list->gradient, largest = 0, size = 0;
-
-	for (uint32_t i = 0; i < steps; i++) {
-		GradientCut *c = &k->cut[i];
-		c->high = 1;
-		cut_panels(c, g[i].kind == STEP_GRADIENT_INDEX);
-		if (g[i].kind == STEP_GRADIENT && !c->inlined && tasks_of(c) > size) {
-			largest = i;
-			size = tasks_of(c);
-		}
-	}
-	if (size)
-		high_choose(&k->cut[largest], most, 0);
-	for (uint32_t i = 0; i < steps; i++)
-		if (g[i].kind == STEP_GRADIENT && k->cut[i].inlined)
-			high_choose(&k->cut[i], share, 0);
-		else if (g[i].kind == STEP_GRADIENT && i != largest)
-			high_choose(&k->cut[i], most, k->overlaid ? 0 : row_cost(&k->cut[largest]));
-}
-
-/* Side by side where threads are enough for all; else one after the other. */
-static void threads_divide(Kernel *k)
-{
-	const EmitSource *s = k->s;
-	uint32_t steps = s->list->steps - s->list->gradient, warps = k->workers / 32, lists = 0, used = 0, inlined = 0;
-	const DeviceStep *g = s->step + s->list->gradient;
-
-	for (uint32_t i = 0; i < steps; i++) {
-		lists += g[i].kind == STEP_GRADIENT_INDEX;
-		inlined += k->cut[i].inlined;
-	}
-	uint32_t most = lists && !k->overlaid ? warps / 2 : warps;
-	highs_choose(k, most, warps / 2 / max_u32(inlined, 1));
-	for (uint32_t i = 0; i < steps; i++) {
-		GradientCut *c = &k->cut[i];
-		if (c->inlined) { /* side by side; others give verdicts */
-			c->first = k->inliners;
-			c->threads = (uint32_t)round_up(tasks_of(c), 32);
-			c->rounds = 1;
-			k->inliners += c->threads;
-			continue;
-		}
-		c->first = used * 32;
-		if (g[i].kind == STEP_GRADIENT)
-			used += (uint32_t)ceil_div(tasks_of(c), 32);
-	}
-	for (uint32_t i = 0; i < steps; i++) {
-		GradientCut *c = &k->cut[i];
-		bool list = g[i].kind == STEP_GRADIENT_INDEX;
-		if (c->inlined)
-			continue;
-		if (used > most || k->overlaid) {
-			c->first = 0;
-			c->threads = k->workers;
-		} else {
-			c->first = list ? used * 32 : c->first;
-			c->threads = list ? k->workers - used * 32 : (uint32_t)round_up(tasks_of(c), 32);
-		}
-		c->rounds = (uint32_t)ceil_div(tasks_of(c), c->threads);
-	}
-	assert(k->inliners <= k->workers); /* workers store what they have added */
-}
-
-/* Operands in shared memory, of as many rows at a time as there is room for. */
-static void plan_staging(Kernel *k)
-{
-	const EmitSource *s = k->s;
-	uint32_t steps = s->list->steps - s->list->gradient, quads = 0, widest = 0;
-	uint32_t all = (uint32_t)round_up(s->leaf_rows, ROWS_TURN);
-	const DeviceStep *g = s->step + s->list->gradient;
-
-	for (uint32_t i = 0; i < steps; i++) {
-		uint32_t own = k->cut[i].inlined ? 0 : a_quads(&g[i], &k->cut[i]) + k->cut[i].quads;
-		quads = k->overlaid ? max_u32(quads, own) : quads + own;
-		widest = max_u32(widest, own);
-	}
-	if (!quads)
-		return;
-	uint32_t ahead = AHEAD * 16 * widest, room = s->shared - min_u32(s->shared, k->at_staged + ahead);
-	k->next_at = 0;
-	k->piece = all;
-	if (room / (quads * 16) < all + 1) { /* two pieces, of which one is staged while the other is added */
-		uint32_t fits = (room - min_u32(room, ahead)) / 2 / (quads * 16);
-		k->piece = min_u32((fits - min_u32(fits, 1)) / ROWS_TURN * ROWS_TURN, MOST_PIECE);
-		k->next_at = quads * (k->piece + 1) * 16 + ahead;
-	}
-	if (!k->piece || (k->next_at && s->job->data.from)) {
-		k->bytes = UINT32_MAX; /* no room */
-		return;
-	}
-	uint32_t at = k->at_staged, quad = (k->piece + 1) * 16; /* a row of -0 follows */
-	for (uint32_t i = 0; i < steps; i++) {
-		if (k->cut[i].inlined)
-			continue;
-		if (k->overlaid)
-			at = k->at_staged;
-		k->cut[i].at_a = at;
-		k->cut[i].at_b = at += a_quads(&g[i], &k->cut[i]) * quad;
-		at += k->cut[i].quads * quad;
-		k->bytes = max_u32(k->bytes, at + k->next_at + ahead);
-	}
-}
-
-/* Dense ones that few threads are enough for, where rows come in chunks: half of the workers have at least one warp for
- * each. */
-void gradient_inline(Kernel *k)
-{
-	const EmitSource *s = k->s;
-	uint32_t threads = 0, warps = 0;
-
-	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++) {
-		const DeviceStep *g = &s->step[s->list->gradient + i];
-		GradientCut d = { .rows = g->depth, .quads = matrix_quads(g), .high = MOST_HIGH };
-		cut_panels(&d, false);
-		uint32_t tasks = tasks_of(&d), own = (uint32_t)ceil_div(tasks, 32);
-		bool pads = ceil_div(max_u32(g->depth, g->cols), 4) <= s->threads / ROWS_TURN; /* one quad for each thread */
-		k->cut[i].inlined = k->overlaid && g->kind == STEP_GRADIENT && threads + tasks <= k->workers / 4 &&
-		                    warps + own <= k->workers / 64 && pads;
-		threads += k->cut[i].inlined ? tasks : 0;
-		warps += k->cut[i].inlined ? own : 0;
-	}
-}
-
-/* Does the data have these columns of rows as they are? The last input is followed by a 1. */
-static bool find_inputs(const Kernel *k, const DeviceStep *g, GradientCut *c)
-{
-	const Job *j = k->s->job;
-
-	for (uint32_t i = 0; i < j->input_columns && g->kind == STEP_GRADIENT && g->a == BUF_ACT && j->data.x; i++) {
-		const InputColumns *in = &k->s->input[i];
-		uint32_t count = in->count + (in->input + in->count == j->data.inputs), past = g->a_col - in->col;
-		if (g->a_col < in->col || past + g->depth > count || (in->input + past) % 4)
-			continue;
-		c->x = in->input + past;
-		return true;
-	}
-	return false;
-}
-
-void gradient_ranges(Kernel *k)
-{
-	const EmitSource *s = k->s;
-
-	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++) {
-		const DeviceStep *g = &s->step[s->list->gradient + i];
-		bool inlined = k->cut[i].inlined;
-		cut_choose(k, g, &k->cut[i]);
-		k->cut[i].inlined = inlined;
-		k->cut[i].straight = !inlined && !k->local && !s->test && find_inputs(k, g, &k->cut[i]);
-	}
-}
-
-bool any_straight(const Kernel *k)
-{
-	for (uint32_t i = 0; i < k->s->list->steps - k->s->list->gradient && !k->s->tiled; i++)
-		if (k->cut[i].straight)
-			return true;
-	return false;
-}
-
-void gradient_cut(Kernel *k)
-{
-	const EmitSource *s = k->s;
-
-	k->inliners = 0;
-	threads_divide(k);
-	k->piece = (uint32_t)round_up(s->leaf_rows, ROWS_TURN);
-	k->csc_pad = k->local ? k->row_space - 1 : k->piece;
-	if (k->local || k->inliners)
-		k->bytes += ROWS_TURN * k->row;
-	if (!k->local)
-		plan_staging(k);
-	if (s->job->data.from) {
-		uint32_t masks = s->job->data.inputs * ((uint32_t)ceil_div(s->leaf_rows, 32) | 1) * 4;
-		k->bytes = max_u32(k->bytes, k->at_mask + (uint32_t)round_up(masks, 16));
-	}
-}
-
 /* ---- staging ---- */
 
-static void workers_barrier(Kernel *k) { ins(k->e, "bar.sync 1, #", k->workers); }
+void workers_barrier(Kernel *k) { ins(k->e, "bar.sync #, #", k->meets, k->workers); }
+
+/* Those that are ahead have threads and a time of their own. */
+static bool takes(const Kernel *k, uint32_t gradient) { return k->cut[gradient].ahead == k->is_ahead; }
 
 /* Rows of zeros up to a full turn of rows. */
 static void rows_pad(Kernel *k, uint32_t bytes, Reg to, Reg rows)
@@ -372,6 +105,8 @@ static void piece_stage(Kernel *k, uint32_t begin, uint32_t end_step, Reg row0, 
 	for (uint32_t i = s->list->gradient + begin; i < s->list->gradient + end_step; i++) {
 		const DeviceStep *g = &s->step[i];
 		const GradientCut *c = &k->cut[i - s->list->gradient];
+		if (!takes(k, i - s->list->gradient))
+			continue;
 		Range r = range_of(k, c);
 		uint32_t end = if_begin(e, r.is_mine);
 		Reg a = add(e, add(e, k->memory, imm(c->at_a)), offset), b = add(e, add(e, k->memory, imm(c->at_b)), offset);
@@ -410,11 +145,11 @@ static void local_pads(Kernel *k)
 
 /* ---- sums ---- */
 
-/* A thread's part of a matrix: rows i .. i + high - 1 by quad q, and their sums. */
+/* A thread's part of a matrix: rows i .. i + high - 1 by the q-th `wide` columns, and their sums. */
 typedef struct Part {
 	Reg i, q, is_mine;
 	Reg input; /* index lists */
-	Reg sum[MOST_HIGH][4];
+	Reg sum[GRADIENT_HIGH][4];
 	Reg a, b;              /* addresses in row 0 of the piece */
 	uint32_t a_row, b_row; /* bytes of a row of operands */
 } Part;
@@ -447,17 +182,18 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 	Reg panel = c->panels > 1 ? divide(e, number, c->each) : imm(0);
 	Reg own = c->panels > 1 ? modulo(e, number, c->each, panel) : number;
 	Reg group = divide(e, own, c->panel), row = mul(e, group, c->high);
-	Reg quad = mad(e, panel, c->panel, modulo(e, own, c->panel, group));
+	Reg q = mad(e, panel, c->panel, modulo(e, own, c->panel, group)); /* in the range */
 	uint32_t b = s->kind == STEP_GRADIENT ? s->c : BUF_DELTA;
 
 	p->is_mine = op2(e, REG_P, "and.pred", r.is_mine, less(e, thread, imm(c->threads)));
-	and_also(e, p, less(e, number, imm(tasks_of(c))));
-	if (groups_of(c) * c->panel < c->each)
-		and_also(e, p, less(e, group, imm(groups_of(c))));
-	if (c->panels * c->panel > c->quads)
-		and_also(e, p, less(e, quad, imm(c->quads)));
-	p->q = add(e, r.quad, quad);
-	and_also(e, p, less(e, p->q, imm(matrix_quads(s))));
+	and_also(e, p, less(e, number, imm(cut_tasks(c))));
+	if (cut_groups(c) * c->panel < c->each)
+		and_also(e, p, less(e, group, imm(cut_groups(c))));
+	uint32_t in_quad = 4 / c->wide;
+	if (c->panels * c->panel > c->quads * in_quad)
+		and_also(e, p, less(e, q, imm(c->quads * in_quad)));
+	p->q = mad(e, r.quad, in_quad, q);
+	and_also(e, p, less(e, p->q, imm(matrix_quads(s) * in_quad)));
 	if (s->kind == STEP_GRADIENT_INDEX) {
 		part_ranked(k, s, p, mad(e, row, c->down, r.down));
 	} else {
@@ -465,7 +201,7 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 		and_also(e, p, less(e, p->i, imm(s->depth)));
 	}
 	for (uint32_t h = 0; h < c->high; h++)
-		for (uint32_t n = 0; n < 4; n++)
+		for (uint32_t n = 0; n < c->wide; n++)
 			p->sum[h][n] = op1(e, REG_F, "mov.f32", imm_f(0));
 	p->a_row = p->b_row = k->row;
 	if (k->local || c->inlined) {
@@ -477,7 +213,7 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 		p->a_row = a_quads(s, c) * 16;
 		p->b_row = c->quads * 16;
 		p->a = add(e, mad(e, row, 4, k->memory), imm(c->at_a));
-		p->b = add(e, mad(e, quad, 16, k->memory), imm(c->at_b));
+		p->b = add(e, mad(e, q, c->wide * 4, k->memory), imm(c->at_b));
 	}
 }
 
@@ -485,14 +221,14 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 
 /* What the rows of some turn are loaded to. */
 typedef struct RowPair {
-	Reg a[MOST_HIGH], b[4];
+	Reg a[GRADIENT_HIGH], b[4];
 } RowPair;
 
 static RowPair pair_new(Emit *e)
 {
 	RowPair p;
 
-	for (uint32_t i = 0; i < MOST_HIGH; i++)
+	for (uint32_t i = 0; i < GRADIENT_HIGH; i++)
 		p.a[i] = reg(e, REG_F);
 	for (uint32_t i = 0; i < 4; i++)
 		p.b[i] = reg(e, REG_F);
@@ -504,7 +240,10 @@ static void pair_load(Kernel *k, const GradientCut *c, const Part *part, Reg a, 
 	Emit *e = k->e;
 	uint32_t offset = m * part->a_row;
 
-	load_quad_to(e, "shared", p->b, b, m * part->b_row);
+	if (c->wide == 2)
+		ins(e, "ld.shared.v2.f32 {$, $}, [$+#]", p->b[0], p->b[1], b, m * part->b_row);
+	else
+		load_quad_to(e, "shared", p->b, b, m * part->b_row);
 	for (uint32_t h = 0; h < c->high && c->high >= 4; h += 4)
 		load_quad_to(e, "shared", p->a + h, a, offset + 4 * h);
 	if (c->high == 2)
@@ -516,7 +255,7 @@ static void pair_load(Kernel *k, const GradientCut *c, const Part *part, Reg a, 
 static void pair_add(Emit *e, const GradientCut *c, const RowPair *r, const Part *p)
 {
 	for (uint32_t h = 0; h < c->high; h++)
-		for (uint32_t n = 0; n < 4; n++)
+		for (uint32_t n = 0; n < c->wide; n++)
 			ins(e, "fma.rn.ftz.f32 $, $, $, $", p->sum[h][n], r->a[h], r->b[n], p->sum[h][n]);
 }
 
@@ -625,6 +364,7 @@ static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const
 	Emit *e = k->e;
 	const DevicePanel *panel = &k->s->panel[s->panel];
 	uint32_t end = if_begin(e, p->is_mine);
+	assert(c->wide == 4 || !k->numbers);
 	bool quads = k->numbers && panel->row == s->sum_row && panel->row % 4 == 0 && panel->at % 4 == 0;
 
 	if (quads) {
@@ -634,7 +374,7 @@ static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const
 		rule_quads(k, k->numbers, panel, s->depth + s->bias, q);
 	}
 	for (uint32_t h = 0; h < c->high && !quads; h++) {
-		Reg i = add(e, p->i, imm(h)), n = op2(e, REG_R, "shl.b32", p->q, imm(2));
+		Reg i = add(e, p->i, imm(h)), n = mul(e, p->q, c->wide);
 		uint32_t past = if_begin(e, less(e, i, imm(s->depth + s->bias)));
 		Reg at = mad(e, i, s->sum_row, n);
 		if (k->numbers && !quads) {
@@ -644,7 +384,10 @@ static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const
 		} else {
 			Reg leaf = op2(e, REG_D, "mul.wide.u32", k->leaf_number, imm((uint32_t)k->s->job->floats * 4));
 			Reg to = place_at(e, op2(e, REG_D, "add.u64", POINTER(k, sum), leaf), s->at * 4);
-			store_quad(e, "global", place(e, to, at, 4), 0, p->sum[h]);
+			if (c->wide == 2)
+				ins(e, "st.global.v2.f32 [$], {$, $}", place(e, to, at, 4), p->sum[h][0], p->sum[h][1]);
+			else
+				store_quad(e, "global", place(e, to, at, 4), 0, p->sum[h]);
 		}
 		if_end(e, past);
 	}
@@ -668,7 +411,7 @@ static void parts_add(Kernel *k, uint32_t first, uint32_t end, uint32_t round, P
 	const DeviceStep *g = k->s->step + k->s->list->gradient;
 
 	for (uint32_t i = first; i < end; i++)
-		if (round < k->cut[i].rounds)
+		if (takes(k, i) && round < k->cut[i].rounds)
 			gradient_rows(k, &g[i], &k->cut[i], &part[i], rows, offset);
 }
 
@@ -704,13 +447,14 @@ static void gradients_emit(Kernel *k, uint32_t first, uint32_t end, uint32_t bef
 	Part *part = NEW(&s->cx->scratch, end, Part);
 
 	for (uint32_t i = first; i < end; i++)
-		rounds = max_u32(rounds, k->cut[i].rounds);
+		rounds = max_u32(rounds, takes(k, i) ? k->cut[i].rounds : 1);
 	remark(e, "gradient: %u rounds, pieces of %u rows", rounds, k->piece);
 	for (uint32_t i = first; i < end; i++)
-		remark(e, "  %u threads have %u rows by 4", k->cut[i].threads, k->cut[i].high);
+		if (takes(k, i))
+			remark(e, "  %u threads have %u rows by %u", k->cut[i].threads, k->cut[i].high, k->cut[i].wide);
 	for (uint32_t round = 0; round < rounds; round++) {
 		for (uint32_t i = first; i < end; i++)
-			if (round < k->cut[i].rounds)
+			if (takes(k, i) && round < k->cut[i].rounds)
 				part_begin(k, &g[i], &k->cut[i], round, &part[i]);
 		if (before && round == 0)
 			workers_barrier(k); /* what was there is no longer needed */
@@ -727,7 +471,7 @@ static void gradients_emit(Kernel *k, uint32_t first, uint32_t end, uint32_t bef
 		}
 		spent(k, SPENT_KINDS + 30);
 		for (uint32_t i = first; i < end; i++)
-			if (round < k->cut[i].rounds)
+			if (takes(k, i) && round < k->cut[i].rounds)
 				part_end(k, &g[i], &k->cut[i], &part[i]);
 		spent(k, SPENT_KINDS + 31);
 	}

@@ -248,6 +248,8 @@ enum { JOB_UPDATE, JOB_SUM, JOB_APPLY, JOB_TEST };
 #define ROW_CASE        0x07ffffffu
 enum { JOIN_LEVELS = 13 }; /* 1 + log2 of the most leaves */
 
+enum { TEAM_BARRIERS = 3 };
+
 typedef struct Job {
 	uint32_t mode; /* JOB_ */
 	uint32_t teams, team_blocks;
@@ -303,7 +305,7 @@ typedef struct Job {
 	const uint32_t *watched; /* columns that go there */
 	uint32_t watched_count;
 	float *exchange;   /* [teams] columns of rows, for generated kernels */
-	uint32_t *barrier; /* [1 + 2 teams] of the grid and of teams; all zero when a job begins */
+	uint32_t *barrier; /* [1 + TEAM_BARRIERS teams] of the grid and of teams; all zero when a job begins */
 	const uint32_t *cases, *step_at, *step_row;
 	const DeviceSlice *slice;
 	const DeviceChunk *chunk;

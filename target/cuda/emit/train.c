@@ -59,7 +59,7 @@ void barrier_signal(Kernel *k, const Barrier *b)
 	ins(e, "add.u32 $, $, #", b->turn, b->turn, b->blocks);
 	if (b->blocks == 1)
 		return;
-	uint32_t end = if_begin(e, same(e, k->tid, imm(k->workers))); /* its warp has the least to do */
+	uint32_t end = if_begin(e, same(e, k->tid, imm(k->signals)));
 	ins(e, "fence.acq_rel.gpu");
 	ins(e, "red.relaxed.gpu.global.add.u32 [$], 1", b->counter);
 	if_end(e, end);
@@ -108,7 +108,7 @@ static void threads_wait(Kernel *k, const Barrier *b, uint32_t threads)
 	if (threads == k->s->threads)
 		barrier_block(k->e);
 	else
-		ins(k->e, "bar.sync 1, #", threads);
+		workers_barrier(k);
 }
 
 void barrier_wait(Kernel *k, const Barrier *b) { threads_wait(k, b, k->s->threads); }
@@ -276,236 +276,6 @@ static void kernel_begin(Kernel *k)
 		k->exchange = place(e, POINTER(k, exchange), k->team, (uint32_t)exchange_bytes(k));
 }
 
-/* ---- leaves ---- */
-
-/* Cases and rows of a leaf; leaf: its address. */
-static void leaf_cases(Kernel *k, Reg leaf)
-{
-	Emit *e = k->e;
-	Reg chunk = load(e, REG_D, "ld.global.nc.u64", leaf, offsetof(DeviceLeaf, chunk));
-
-	chunk = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", chunk, imm(sizeof(DeviceChunk))), POINTER(k, chunk));
-	Reg cases = load(e, REG_D, "ld.global.nc.u64", chunk, offsetof(DeviceChunk, cases));
-	ins(e, "ld.global.nc.u32 $, [$+#]", k->rows, chunk, (uint32_t)offsetof(DeviceChunk, rows));
-	ins(e, "add.u64 $, $, $", k->cases, op2(e, REG_D, "shl.b64", cases, imm(2)), POINTER(k, cases));
-}
-
-/* Those of leaf k->leaf_number of the update; nothing is loaded again that is there already. */
-static void leaf_begin(Kernel *k, Reg update, Reg staged)
-{
-	Emit *e = k->e;
-	Reg index = load(e, REG_D, "ld.global.nc.u64", update, offsetof(DeviceUpdate, leaf));
-
-	index = op2(e, REG_D, "add.u64", index, op1(e, REG_D, "cvt.u64.u32", k->leaf_number));
-	Reg leaf = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", index, imm(sizeof(DeviceLeaf))), POINTER(k, leaf));
-	uint32_t end = 0;
-	if (!k->overlaid) /* else the last gradient has overwritten lists and targets */
-		end = unless_begin(e, op2(e, REG_P, "setp.eq.u64", leaf, staged));
-	ins(e, "mov.u64 $, $", staged, leaf);
-	leaf_cases(k, leaf);
-	uint32_t blocks = k->s->team_blocks;
-	Reg product = op2(e, REG_R, "mul.lo.u32", k->rows, k->member);
-	ins(e, "mov.u32 $, $", k->first_row, divide(e, product, blocks));
-	ins(e, "mov.u32 $, $", k->end_row, divide(e, op2(e, REG_R, "add.u32", product, k->rows), blocks));
-	ins(e, "mov.u32 $, $", k->row0, k->first_row);
-	ins(e, "sub.u32 $, $, $", k->my_rows, k->end_row, k->row0);
-	if (k->prefetches) { /* those of the last leaf may be under way */
-		ins(e, "cp.async.wait_all");
-		barrier_block(e);
-		inputs_stage(k);
-	}
-	cases_stage(k, index);
-	if (!k->overlaid)
-		if_end(e, end);
-	if (k->early && !k->prefetches)
-		inputs_stage(k);
-}
-
-/* Index lists by input of all leaves of a job, for a kernel that has other leaves in every update. */
-static void images_emit(Kernel *k)
-{
-	Emit *e = k->e;
-	Reg leaves = reg(e, REG_R), blocks = reg(e, REG_R), i = reg(e, REG_R);
-	uint32_t top = label(e), done = label(e);
-
-	ins(e, "ld.param.u32 $, [job+#]", leaves, (uint32_t)offsetof(Job, leaves));
-	buf_printf(&e->text, "\tmov.u32 %%r%u, %%nctaid.x;\n", blocks.n);
-	ins(e, "mov.u32 $, $", i, k->block);
-	label_here(e, top);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", i, leaves), done);
-	leaf_cases(k, place(e, POINTER(k, leaf), i, sizeof(DeviceLeaf)));
-	image_make(k, i);
-	ins(e, "add.u32 $, $, $", i, i, blocks);
-	ins(e, "bra L#", top);
-	label_here(e, done);
-}
-
-bool has_step(const Kernel *k, uint32_t kind)
-{
-	for (uint32_t i = 0; i < k->s->list->gradient; i++)
-		if (k->s->step[i].kind == kind)
-			return true;
-	return false;
-}
-
-/* Outputs of the block's rows, for a test that wants them. */
-void outputs_store(Kernel *k)
-{
-	Emit *e = k->e;
-	const Job *j = k->s->job;
-	Reg out = POINTER(k, out), first = POINTER(k, out_first);
-	uint32_t none = unless_begin(e, op2(e, REG_P, "setp.eq.u64", out, imm(0)));
-	Loop l = loop_begin(e, k->tid, imm(k->block_rows * j->outputs), k->s->threads);
-	Reg row = divide(e, l.i, j->outputs), n = modulo(e, l.i, j->outputs, row), number = reg(e, REG_R);
-	uint32_t end = if_begin(e, less(e, row, k->my_rows));
-
-	case_load(k, number, add(e, k->row0, row), less(e, row, k->my_rows));
-	Reg from = mad(e, row, k->row, mad(e, n, 4, k->memory));
-	Reg value;
-	if (j->output_col)
-		value = load(e, REG_F, "ld.shared.f32", from, k->at_rows + column_at(k, BUF_ACT, j->output_col));
-	else
-		value = load(e, REG_F, "ld.shared.f32",
-		             add(e, mad(e, row, k->row, k->memory),
-		                 load(e, REG_R, "ld.shared.u32", mad(e, n, 4, k->memory), k->at_outputs)),
-		             k->at_rows);
-	Reg at = op2(e, REG_D, "sub.u64", op1(e, REG_D, "cvt.u64.u32", number), first);
-	at = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", at, imm(j->outputs * 4)), out);
-	ins(e, "st.global.f32 [$], $", place(e, at, n, 4), value);
-	if_end(e, end);
-	loop_end(e, &l);
-	if_end(e, none);
-}
-
-static void rows_emit(Kernel *k)
-{
-	steps_emit(k, 0, k->s->list->gradient);
-	if (k->s->test)
-		outputs_store(k);
-	else if (!k->local)
-		rows_exchange(k);
-}
-
-void verdicts_emit(Kernel *k)
-{
-	if (k->judged)
-		judge_rows(k, 0, k->s->threads);
-	if (k->judged || !has_step(k, STEP_SCORES))
-		return;
-	uint32_t end = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
-	scores_emit(k, has_step(k, STEP_CODES), 0, k->workers);
-	if_end(k->e, end);
-}
-
-/* Inlined gradients by some threads, verdicts by the others. */
-static void chunk_end(Kernel *k)
-{
-	Emit *e = k->e;
-	uint32_t others = label(e), end = label(e), rest = k->s->threads - k->inliners;
-
-	inlined_pads(k);
-	barrier_block(e);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->inliners)), others);
-	inlined_rows(k);
-	ins(e, "bra L#", end);
-	label_here(e, others);
-	if (k->judged)
-		judge_rows(k, k->inliners, rest);
-	else if (has_step(k, STEP_SCORES))
-		scores_emit(k, has_step(k, STEP_CODES), k->inliners, rest);
-	label_here(e, end);
-}
-
-static void chunks_emit(Kernel *k)
-{
-	Emit *e = k->e;
-
-	if (k->inliners)
-		inlined_begin(k);
-	Loop l = loop_begin(e, k->first_row, k->end_row, k->block_rows);
-	ins(e, "mov.u32 $, $", k->row0, l.i);
-	ins(e, "min.u32 $, $, #", k->my_rows, op2(e, REG_R, "sub.u32", k->end_row, l.i), k->block_rows);
-	targets_stage(k);
-	ins(e, "cp.async.wait_all");
-	barrier_block(e);
-	rows_emit(k);
-	if (k->inliners)
-		chunk_end(k);
-	else
-		verdicts_emit(k);
-	barrier_block(e);
-	spent(k, SPENT_KINDS + 26);
-	loop_end(e, &l);
-}
-
-/* The last warp of the last block. */
-static void leaf_tally(Kernel *k, Reg update, const Barriers *b, bool direct)
-{
-	Emit *e = k->e;
-	uint32_t other = if_begin(e, same(e, k->member, imm(k->s->team_blocks - 1)));
-	uint32_t before = unless_begin(e, less(e, k->tid, imm(k->s->threads - TALLY_WARP)));
-
-	barrier_poll(k, &b->scored);
-	tally_leaf(k, imm(1));
-	if (direct) {
-		ins(e, "bar.warp.sync 0xffffffff");
-		tally_update(k, update);
-	}
-	if_end(e, before);
-	if_end(e, other);
-}
-
-/* Threads that do not compute the gradient. late: errors and verdicts are still to be formed. */
-static void others_emit(Kernel *k, Reg update, const Barriers *b, bool direct, bool late)
-{
-	Emit *e = k->e;
-	uint32_t threads = k->s->threads - k->workers;
-
-	if (late) {
-		judge_rows(k, k->workers, threads);
-		ins(e, "bar.sync 2, #", threads);
-		barrier_signal(k, &b->scored);
-	}
-	if (b->team.cluster)
-		cluster_meet(k); /* all threads wait before they arrive again */
-	leaf_tally(k, update, b, direct);
-}
-
-static void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool direct)
-{
-	Emit *e = k->e;
-
-	if (!direct)
-		leaf_begin(k, update, staged);
-	ins(e, "cp.async.wait_all");
-	barrier_block(e);
-	spent(k, SPENT_KINDS + 0);
-	bool chunks = k->chunks > 1 || k->inliners;
-	bool late = k->judged && !chunks && !k->overlaid; /* else operands of the gradient are staged over targets */
-	if (chunks)
-		chunks_emit(k);
-	else
-		rows_emit(k);
-	spent(k, SPENT_ROWS);
-	barrier_arrive(k, &b->team);
-	if (!chunks && !late)
-		verdicts_emit(k); /* others need not wait for them */
-	if (!late)
-		barrier_arrive(k, &b->scored);
-	spent(k, SPENT_KINDS + 28);
-	uint32_t others = label(e), end = label(e);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), others);
-	workers_wait(k, &b->team);
-	spent(k, SPENT_TEAM);
-	if (!k->s->test)
-		gradient_emit(k);
-	ins(e, "bra L#", end);
-	label_here(e, others);
-	others_emit(k, update, b, direct, late);
-	label_here(e, end);
-	spent(k, SPENT_GRADIENT);
-}
-
 /* ---- updates ---- */
 
 /* One leaf, by the only team: the gradient is the update. Cases of the next one are loaded while others arrive. */
@@ -611,11 +381,12 @@ static void updates_emit(Kernel *k)
 	Emit *e = k->e;
 	const EmitSource *s = k->s;
 	Reg barriers = POINTER(k, barrier);
-	Reg team = place(e, place_at(e, barriers, 4), k->team, 8);
+	Reg team = place(e, place_at(e, barriers, 4), k->team, TEAM_BARRIERS * 4);
 	bool cluster = s->cluster != 0;
 	Barriers b = { barrier_new(k, team, s->team_blocks, cluster),
 		           barrier_new(k, place_at(e, team, 4), s->team_blocks, false),
-		           barrier_new(k, barriers, s->solo ? 1 : s->teams * s->team_blocks, cluster) };
+		           barrier_new(k, barriers, s->solo ? 1 : s->teams * s->team_blocks, cluster),
+		           barrier_new(k, place_at(e, team, 8), s->team_blocks, false) };
 	Reg i = reg(e, REG_D), in_cycle = reg(e, REG_D), updates = POINTER(k, updates), cycle = POINTER(k, updates_cycle);
 	Reg staged = reg(e, REG_D);
 	bool direct =
@@ -732,6 +503,8 @@ const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *share
 	why = kernel_plan(k, s);
 	if (why)
 		return why;
+	k->meets = 1;
+	k->signals = k->workers; /* its warp has the least to do */
 	kernel_begin(k);
 	if (s->makes_images) {
 		images_emit(k);

@@ -623,7 +623,7 @@ void update_parts(Kernel *k, struct PartsAhead *o, uint32_t at, Reg leaves)
 			g[n] = part_begin(k, o, i[n] = part_place(k, p, first + n), leaves);
 		if (p->parts > 1) {
 			ins(e, "st.shared.f32 [$+#], $", mad(e, p->part, pitch, here), at, g[0]);
-			ins(e, "bar.sync 1, #", k->workers);
+			workers_barrier(k);
 		}
 		uint32_t other = if_begin(e, same(e, p->part, imm(0)));
 		if (p->parts > 1)
@@ -632,6 +632,6 @@ void update_parts(Kernel *k, struct PartsAhead *o, uint32_t at, Reg leaves)
 			part_apply(k, o, first + n, i[n], g[n]);
 		if_end(e, other);
 		if (p->parts > 1 && first + 1 < p->rounds)
-			ins(e, "bar.sync 1, #", k->workers);
+			workers_barrier(k);
 	}
 }

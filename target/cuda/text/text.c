@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "emit.h"
+#include "ptx_text.h"
 
 static const char type_letters[REG_TYPES] = { 'r', 'd', 'f', 'g', 'p', 'h' };
 

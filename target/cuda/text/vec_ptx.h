@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "emit.h"
+#include "ptx_text.h"
 
 #define VEC_TOGETHER 1
 typedef struct V {

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT */
+/* Who computes which part of a gradient, and where its operands are. In: steps, the team. Out: k->cut. */
+#include <assert.h>
+
+#include "emit.h"
+
+enum { MOST_PIECE = 96 }; /* rows that are staged at a time, of several pieces */
+
+/* Of index lists: ranks of all inputs and of the true unit. */
+static uint32_t matrix_rows(const Kernel *k, const DeviceStep *s)
+{
+	return s->kind == STEP_GRADIENT_INDEX ? k->s->job->data.inputs + 1 : s->depth;
+}
+uint32_t matrix_quads(const DeviceStep *s) { return (uint32_t)ceil_div(s->cols, 4); }
+uint32_t a_quads(const DeviceStep *s, const GradientCut *c)
+{
+	return s->kind == STEP_GRADIENT ? (uint32_t)ceil_div(c->rows, 4) : 0;
+}
+
+/* The cut with the least to load and to compute: a quad of 512 rows takes 128 cycles to load, a task of a row by a quad
+ * 16 cycles of a multiprocessor. */
+static void cut_choose(const Kernel *k, const DeviceStep *s, GradientCut *best)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t down = 1; down <= k->s->team_blocks; down++) {
+		GradientCut c = { .down = down, .across = min_u32(k->s->team_blocks / down, matrix_quads(s)) };
+		c.rows = (uint32_t)ceil_div(matrix_rows(k, s), down);
+		if (down > 1 && s->kind == STEP_GRADIENT)
+			c.rows = (uint32_t)round_up(c.rows, GRADIENT_HIGH); /* no thread has rows of two ranges */
+		c.quads = (uint32_t)ceil_div(matrix_quads(s), c.across);
+		c.across = (uint32_t)ceil_div(matrix_quads(s), c.quads); /* no range is empty: operands of none are staged */
+		uint64_t cost = 128 * (uint64_t)(a_quads(s, &c) + c.quads) + 16 * (uint64_t)c.rows * c.quads;
+		if (cost < least) {
+			least = cost;
+			*best = c;
+		}
+	}
+}
+
+uint32_t cut_groups(const GradientCut *c) { return (uint32_t)ceil_div(c->rows, c->high); }
+uint32_t cut_tasks(const GradientCut *c) { return c->panels * c->each; }
+
+/* Threads for rows by quads. Eight quads or fewer that all lanes of a warp read take two cycles of shared memory,
+ * sixteen take four; with lists, where every row is another one, 16 lanes should have one row. */
+static void cut_panels(GradientCut *c, bool list)
+{
+	enum { PANEL = 8 };
+	uint32_t power = 1, all = c->quads * (4 / c->wide);
+
+	while (power < c->quads)
+		power *= 2;
+	c->panels = list ? 1 : (uint32_t)ceil_div(all, PANEL);
+	c->panel = (uint32_t)ceil_div(all, c->panels);
+	if (list && power <= 32 && power - c->quads <= power / 8)
+		c->panel = power;
+	c->each = cut_groups(c) * c->panel;
+	if (c->panels > 1)
+		c->each = (uint32_t)round_up(c->each, 32);
+}
+
+/* Cycles for a row of the leaf, measured on an H200: a thread adds a quad for each of its rows, and loads these and a
+ * quad. A warp waits for what it loads, and for others that load. */
+static double row_cost(const GradientCut *c)
+{
+	uint32_t warps = (uint32_t)ceil_div(cut_tasks(c), 32), loads = c->high < 4 ? 2 : 1 + c->high / 4;
+	double each = c->high < 8 ? 1.15 : 1.7;
+
+	return 11 + each * (c->high * 4 + loads) * (double)ceil_div(warps, 4) + 2.5 * (warps - 1);
+}
+
+/* Rows of a thread, by at most so many warps. busy: cycles that others take anyway; then as many as that allows, so
+ * that little is loaded. */
+static void high_choose(GradientCut *c, uint32_t most, double busy)
+{
+	GradientCut best = *c;
+	double least = 0;
+
+	for (uint32_t high = 1; high <= GRADIENT_HIGH; high *= 2) {
+		GradientCut d = *c;
+		d.high = high;
+		cut_panels(&d, false);
+		double cost = row_cost(&d);
+		bool fits = ceil_div(cut_tasks(&d), 32) <= most;
+		if ((fits && (!least || cost < least || cost < busy)) || (!least && high == GRADIENT_HIGH)) {
+			least = cost;
+			best = d;
+		}
+	}
+	*c = best;
+}
+
+/* Rows of threads, of the largest dense gradient first. most: warps; share: of an inlined one. */
+static void highs_choose(Kernel *k, uint32_t most, uint32_t share)
+{
+	const DeviceStep *g = k->s->step + k->s->list->gradient;
+	uint32_t steps = k->s->list->steps - k->s->list->gradient, largest = 0, size = 0;
+
+	for (uint32_t i = 0; i < steps; i++) {
+		GradientCut *c = &k->cut[i];
+		if (c->ahead)
+			continue;
+		c->high = 1;
+		cut_panels(c, g[i].kind == STEP_GRADIENT_INDEX);
+		if (g[i].kind == STEP_GRADIENT && !c->inlined && !c->ahead && cut_tasks(c) > size) {
+			largest = i;
+			size = cut_tasks(c);
+		}
+	}
+	if (size)
+		high_choose(&k->cut[largest], most, 0);
+	for (uint32_t i = 0; i < steps; i++)
+		if (g[i].kind == STEP_GRADIENT && k->cut[i].inlined)
+			high_choose(&k->cut[i], share, 0);
+		else if (g[i].kind == STEP_GRADIENT && i != largest && !k->cut[i].ahead)
+			high_choose(&k->cut[i], most, k->overlaid ? 0 : row_cost(&k->cut[largest]));
+}
+
+/* Side by side where threads are enough for all; else one after the other. */
+static void threads_divide(Kernel *k)
+{
+	const EmitSource *s = k->s;
+	uint32_t steps = s->list->steps - s->list->gradient, lists = 0, used = 0, inlined = 0;
+	uint32_t workers = k->workers - k->ahead_threads, warps = workers / 32;
+	const DeviceStep *g = s->step + s->list->gradient;
+
+	for (uint32_t i = 0; i < steps; i++) {
+		lists += g[i].kind == STEP_GRADIENT_INDEX;
+		inlined += k->cut[i].inlined;
+	}
+	uint32_t most = lists && !k->overlaid ? warps / 2 : warps;
+	highs_choose(k, most, warps / 2 / max_u32(inlined, 1));
+	for (uint32_t i = 0; i < steps; i++) {
+		GradientCut *c = &k->cut[i];
+		if (c->inlined) { /* side by side; others give verdicts */
+			c->first = k->inliners;
+			c->threads = (uint32_t)round_up(cut_tasks(c), 32);
+			c->rounds = 1;
+			k->inliners += c->threads;
+			continue;
+		}
+		if (c->ahead)
+			continue;
+		c->first = used * 32;
+		if (g[i].kind == STEP_GRADIENT)
+			used += (uint32_t)ceil_div(cut_tasks(c), 32);
+	}
+	for (uint32_t i = 0; i < steps; i++) {
+		GradientCut *c = &k->cut[i];
+		bool list = g[i].kind == STEP_GRADIENT_INDEX;
+		if (c->inlined || c->ahead)
+			continue;
+		if (used > most || k->overlaid) {
+			c->first = 0;
+			c->threads = workers;
+		} else {
+			c->first = list ? used * 32 : c->first;
+			c->threads = list ? workers - used * 32 : (uint32_t)round_up(cut_tasks(c), 32);
+		}
+		c->rounds = (uint32_t)ceil_div(cut_tasks(c), c->threads);
+	}
+	assert(k->inliners <= k->workers); /* workers store what they have added */
+}
+
+/* Operands in shared memory, of as many rows at a time as there is room for. */
+static void plan_staging(Kernel *k)
+{
+	const EmitSource *s = k->s;
+	uint32_t steps = s->list->steps - s->list->gradient, quads = 0, widest = 0;
+	uint32_t all = (uint32_t)round_up(s->leaf_rows, ROWS_TURN), end = k->ahead_steps ? k->at_ahead : s->shared;
+	const DeviceStep *g = s->step + s->list->gradient;
+
+	for (uint32_t i = 0; i < steps; i++) {
+		uint32_t own = k->cut[i].inlined || k->cut[i].ahead ? 0 : a_quads(&g[i], &k->cut[i]) + k->cut[i].quads;
+		quads = k->overlaid ? max_u32(quads, own) : quads + own;
+		widest = max_u32(widest, own);
+	}
+	if (!quads)
+		return;
+	uint32_t ahead = READ_AHEAD * 16 * widest, room = end - min_u32(end, k->at_staged + ahead);
+	k->next_at = 0;
+	k->piece = all;
+	if (room / (quads * 16) < all + 1) { /* two pieces, of which one is staged while the other is added */
+		uint32_t fits = (room - min_u32(room, ahead)) / 2 / (quads * 16);
+		k->piece = min_u32((fits - min_u32(fits, 1)) / ROWS_TURN * ROWS_TURN, MOST_PIECE);
+		k->next_at = quads * (k->piece + 1) * 16 + ahead;
+	}
+	if (!k->piece || (k->next_at && s->job->data.from)) {
+		k->bytes = UINT32_MAX; /* no room */
+		return;
+	}
+	uint32_t at = k->at_staged, quad = (k->piece + 1) * 16; /* a row of -0 follows */
+	for (uint32_t i = 0; i < steps; i++) {
+		if (k->cut[i].inlined || k->cut[i].ahead)
+			continue;
+		if (k->overlaid)
+			at = k->at_staged;
+		k->cut[i].at_a = at;
+		k->cut[i].at_b = at += a_quads(&g[i], &k->cut[i]) * quad;
+		at += k->cut[i].quads * quad;
+		k->bytes = max_u32(k->bytes, at + k->next_at + ahead);
+	}
+}
+
+/* Dense ones that few threads are enough for, where rows come in chunks: half of the workers have at least one warp for
+ * each. */
+void gradient_inline(Kernel *k)
+{
+	const EmitSource *s = k->s;
+	uint32_t threads = 0, warps = 0;
+
+	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++) {
+		const DeviceStep *g = &s->step[s->list->gradient + i];
+		GradientCut d = { .rows = g->depth, .quads = matrix_quads(g), .high = GRADIENT_HIGH, .wide = 4 };
+		cut_panels(&d, false);
+		uint32_t tasks = cut_tasks(&d), own = (uint32_t)ceil_div(tasks, 32);
+		bool pads = ceil_div(max_u32(g->depth, g->cols), 4) <= s->threads / ROWS_TURN; /* one quad for each thread */
+		k->cut[i].inlined = k->overlaid && g->kind == STEP_GRADIENT && threads + tasks <= k->workers / 4 &&
+		                    warps + own <= k->workers / 64 && pads;
+		threads += k->cut[i].inlined ? tasks : 0;
+		warps += k->cut[i].inlined ? own : 0;
+	}
+}
+
+/* Does the data have these columns of rows as they are? The last input is followed by a 1. */
+static bool find_inputs(const Kernel *k, const DeviceStep *g, GradientCut *c)
+{
+	const Job *j = k->s->job;
+
+	for (uint32_t i = 0; i < j->input_columns && g->kind == STEP_GRADIENT && g->a == BUF_ACT && j->data.x; i++) {
+		const InputColumns *in = &k->s->input[i];
+		uint32_t count = in->count + (in->input + in->count == j->data.inputs), past = g->a_col - in->col;
+		if (g->a_col < in->col || past + g->depth > count || (in->input + past) % 4)
+			continue;
+		c->x = in->input + past;
+		return true;
+	}
+	return false;
+}
+
+/* ---- ahead ---- */
+
+/* The number of steps after which both operands of a gradient are there. */
+static uint32_t steps_before(const Kernel *k, const DeviceStep *g)
+{
+	uint32_t a = last_writer(k, g->a, g->a_col, g->depth), c = last_writer(k, g->c, g->c_col, g->cols);
+
+	return max_u32(a == NO_STEP ? 0 : a + 1, c == NO_STEP ? 0 : c + 1);
+}
+
+static bool is_candidate(const Kernel *k, uint32_t gradient)
+{
+	const DeviceStep *g = &k->s->step[k->s->list->gradient + gradient];
+
+	return g->kind == STEP_GRADIENT && !k->cut[gradient].inlined && !k->cut[gradient].straight;
+}
+
+/* A thread of a gradient that is ahead has 2 by 2 weights if so many are enough: alone on its scheduler, a warp takes
+ * high * wide cycles a row to add and 2 (high + wide) to load. */
+static bool tile_ahead(GradientCut *c, uint32_t most)
+{
+	static const struct {
+		uint32_t high, wide;
+	} tiles[] = { { 2, 2 }, { 2, 4 }, { 4, 4 } };
+
+	for (uint32_t i = 0; i < COUNT(tiles); i++) {
+		c->high = tiles[i].high;
+		c->wide = tiles[i].wide;
+		cut_panels(c, false);
+		if (round_up(cut_tasks(c), 32) <= most)
+			return true;
+	}
+	c->wide = 4;
+	return false;
+}
+
+static bool follows_product(const Kernel *k, uint32_t step)
+{
+	for (uint32_t i = step; i < k->s->list->gradient; i++)
+		if (k->s->step[i].kind == STEP_PRODUCT)
+			return true;
+	return false;
+}
+
+/* Gradients whose operands are there first: a third of the workers compute them while the others go on with the
+ * backward pass. Not where the gradient is the update, or all threads meet in a cluster. */
+static void plan_ahead(Kernel *k)
+{
+	const EmitSource *s = k->s;
+	uint32_t steps = s->list->steps - s->list->gradient, least = s->list->gradient;
+	bool several = s->kinds_of_leaves > 1 || s->leaves[0] > 1 || needs_pending(s);
+
+	k->ahead_steps = k->ahead_threads = 0;
+	for (uint32_t i = 0; i < steps; i++)
+		k->cut[i].ahead = false;
+	if (s->test || s->solo || s->cluster || k->local || k->overlaid || k->chunks > 1 || !k->judged || !several ||
+	    s->team_blocks == 1)
+		return;
+	for (uint32_t i = 0; i < steps; i++)
+		if (is_candidate(k, i))
+			least = min_u32(least, steps_before(k, &s->step[s->list->gradient + i]));
+	if (!least || !follows_product(k, least))
+		return;
+	for (uint32_t i = 0; i < steps; i++) {
+		GradientCut *c = &k->cut[i];
+		if (!is_candidate(k, i) || steps_before(k, &s->step[s->list->gradient + i]) > least ||
+		    !tile_ahead(c, k->workers / 3 / 32 * 32 - k->ahead_threads))
+			continue;
+		c->ahead = true;
+		c->first = k->ahead_threads;
+		c->threads = (uint32_t)round_up(cut_tasks(c), 32);
+		c->rounds = 1;
+		k->ahead_threads += c->threads;
+		k->ahead_steps = least;
+	}
+}
+
+bool plans_ahead(const Kernel *k, uint32_t region)
+{
+	for (uint32_t i = 0; i < k->s->list->steps - k->s->list->gradient; i++)
+		if (k->cut[i].ahead && (k->cut[i].from_a == region || k->cut[i].from_b == region))
+			return true;
+	return false;
+}
+
+/* Bytes of weights, from the first on, that no step after those reads. */
+static uint32_t dead_weights(const Kernel *k)
+{
+	uint32_t end = k->at_rows;
+
+	for (uint32_t i = k->ahead_steps; i < k->s->list->gradient && k->restaged; i++) {
+		const DeviceStep *s = &k->s->step[i];
+		bool reads = s->kind == STEP_PRODUCT || s->kind == STEP_INDEX;
+		const WeightRegion *w = reads ? region_of(k, s->b) : NULL, *start = reads ? region_of(k, s->start) : NULL;
+		end = min_u32(end, w ? w->at : end);
+		end = min_u32(end, start ? start->at : end);
+	}
+	return k->restaged ? end - k->at_staged : 0;
+}
+
+/* Their operands are staged over weights that no one needs any more, or behind all else: the backward pass goes on
+ * beside them. Loops read some rows past the last. None is ahead if there is no room. */
+static void stage_ahead(Kernel *k)
+{
+	const EmitSource *s = k->s;
+	uint32_t steps = s->list->steps - s->list->gradient, at = k->at_staged, end = at + dead_weights(k);
+	uint32_t behind = (uint32_t)round_up(k->bytes, 16);
+	uint32_t quad = ((uint32_t)round_up(s->leaf_rows, ROWS_TURN) + READ_AHEAD) * 16;
+
+	k->at_ahead = behind;
+	for (uint32_t i = 0; i < 2 * steps; i++) {
+		GradientCut *c = &k->cut[i / 2];
+		uint32_t bytes = (i % 2 ? c->quads : a_quads(&s->step[s->list->gradient + i / 2], c)) * quad;
+		uint32_t *from = at + bytes <= end ? &at : &behind;
+		if (!c->ahead)
+			continue;
+		*(i % 2 ? &c->at_b : &c->at_a) = *from;
+		*from += bytes;
+	}
+	if (k->ahead_steps && behind <= s->shared) {
+		k->bytes = behind;
+		k->at_staged = at;
+		return;
+	}
+	k->ahead_steps = k->ahead_threads = 0;
+	for (uint32_t i = 0; i < steps; i++) {
+		k->cut[i].ahead = false;
+		k->cut[i].wide = 4;
+	}
+}
+
+/* ---- all ---- */
+
+void gradient_ranges(Kernel *k)
+{
+	const EmitSource *s = k->s;
+
+	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++) {
+		const DeviceStep *g = &s->step[s->list->gradient + i];
+		bool inlined = k->cut[i].inlined;
+		cut_choose(k, g, &k->cut[i]);
+		k->cut[i].inlined = inlined;
+		k->cut[i].wide = 4;
+		k->cut[i].straight = !inlined && !k->local && !s->test && find_inputs(k, g, &k->cut[i]);
+	}
+	plan_ahead(k);
+}
+
+bool any_straight(const Kernel *k)
+{
+	for (uint32_t i = 0; i < k->s->list->steps - k->s->list->gradient && !k->s->tiled; i++)
+		if (k->cut[i].straight)
+			return true;
+	return false;
+}
+
+void gradient_cut(Kernel *k)
+{
+	const EmitSource *s = k->s;
+
+	k->inliners = 0;
+	stage_ahead(k);
+	threads_divide(k);
+	k->piece = (uint32_t)round_up(s->leaf_rows, ROWS_TURN);
+	k->csc_pad = k->local ? k->row_space - 1 : k->piece;
+	if (k->local || k->inliners)
+		k->bytes += ROWS_TURN * k->row;
+	if (!k->local)
+		plan_staging(k);
+	if (s->job->data.from) {
+		uint32_t masks = s->job->data.inputs * ((uint32_t)ceil_div(s->leaf_rows, 32) | 1) * 4;
+		k->bytes = max_u32(k->bytes, k->at_mask + (uint32_t)round_up(masks, 16));
+	}
+}

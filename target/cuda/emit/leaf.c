@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* A leaf by its team: cases, rows forward and backward, gradients; errors and verdicts beside them. In: the update.
+ * Out: sums of weight changes of the leaf, or the update itself. */
+#include "emit.h"
+
+/* Cases and rows of a leaf; leaf: its address. */
+static void leaf_cases(Kernel *k, Reg leaf)
+{
+	Emit *e = k->e;
+	Reg chunk = load(e, REG_D, "ld.global.nc.u64", leaf, offsetof(DeviceLeaf, chunk));
+
+	chunk = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", chunk, imm(sizeof(DeviceChunk))), POINTER(k, chunk));
+	Reg cases = load(e, REG_D, "ld.global.nc.u64", chunk, offsetof(DeviceChunk, cases));
+	ins(e, "ld.global.nc.u32 $, [$+#]", k->rows, chunk, (uint32_t)offsetof(DeviceChunk, rows));
+	ins(e, "add.u64 $, $, $", k->cases, op2(e, REG_D, "shl.b64", cases, imm(2)), POINTER(k, cases));
+}
+
+/* Those of leaf k->leaf_number of the update; nothing is loaded again that is there already. */
+void leaf_begin(Kernel *k, Reg update, Reg staged)
+{
+	Emit *e = k->e;
+	Reg index = load(e, REG_D, "ld.global.nc.u64", update, offsetof(DeviceUpdate, leaf));
+
+	index = op2(e, REG_D, "add.u64", index, op1(e, REG_D, "cvt.u64.u32", k->leaf_number));
+	Reg leaf = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", index, imm(sizeof(DeviceLeaf))), POINTER(k, leaf));
+	uint32_t end = 0;
+	if (!k->overlaid) /* else the last gradient has overwritten lists and targets */
+		end = unless_begin(e, op2(e, REG_P, "setp.eq.u64", leaf, staged));
+	ins(e, "mov.u64 $, $", staged, leaf);
+	leaf_cases(k, leaf);
+	uint32_t blocks = k->s->team_blocks;
+	Reg product = op2(e, REG_R, "mul.lo.u32", k->rows, k->member);
+	ins(e, "mov.u32 $, $", k->first_row, divide(e, product, blocks));
+	ins(e, "mov.u32 $, $", k->end_row, divide(e, op2(e, REG_R, "add.u32", product, k->rows), blocks));
+	ins(e, "mov.u32 $, $", k->row0, k->first_row);
+	ins(e, "sub.u32 $, $, $", k->my_rows, k->end_row, k->row0);
+	if (k->prefetches) { /* those of the last leaf may be under way */
+		ins(e, "cp.async.wait_all");
+		barrier_block(e);
+		inputs_stage(k);
+	}
+	cases_stage(k, index);
+	if (!k->overlaid)
+		if_end(e, end);
+	if (k->early && !k->prefetches)
+		inputs_stage(k);
+}
+
+/* Index lists by input of all leaves of a job, for a kernel that has other leaves in every update. */
+void images_emit(Kernel *k)
+{
+	Emit *e = k->e;
+	Reg leaves = reg(e, REG_R), blocks = reg(e, REG_R), i = reg(e, REG_R);
+	uint32_t top = label(e), done = label(e);
+
+	ins(e, "ld.param.u32 $, [job+#]", leaves, (uint32_t)offsetof(Job, leaves));
+	buf_printf(&e->text, "\tmov.u32 %%r%u, %%nctaid.x;\n", blocks.n);
+	ins(e, "mov.u32 $, $", i, k->block);
+	label_here(e, top);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", i, leaves), done);
+	leaf_cases(k, place(e, POINTER(k, leaf), i, sizeof(DeviceLeaf)));
+	image_make(k, i);
+	ins(e, "add.u32 $, $, $", i, i, blocks);
+	ins(e, "bra L#", top);
+	label_here(e, done);
+}
+
+bool has_step(const Kernel *k, uint32_t kind)
+{
+	for (uint32_t i = 0; i < k->s->list->gradient; i++)
+		if (k->s->step[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* Outputs of the block's rows, for a test that wants them. */
+void outputs_store(Kernel *k)
+{
+	Emit *e = k->e;
+	const Job *j = k->s->job;
+	Reg out = POINTER(k, out), first = POINTER(k, out_first);
+	uint32_t none = unless_begin(e, op2(e, REG_P, "setp.eq.u64", out, imm(0)));
+	Loop l = loop_begin(e, k->tid, imm(k->block_rows * j->outputs), k->s->threads);
+	Reg row = divide(e, l.i, j->outputs), n = modulo(e, l.i, j->outputs, row), number = reg(e, REG_R);
+	uint32_t end = if_begin(e, less(e, row, k->my_rows));
+
+	case_load(k, number, add(e, k->row0, row), less(e, row, k->my_rows));
+	Reg from = mad(e, row, k->row, mad(e, n, 4, k->memory));
+	Reg value;
+	if (j->output_col)
+		value = load(e, REG_F, "ld.shared.f32", from, k->at_rows + column_at(k, BUF_ACT, j->output_col));
+	else
+		value = load(e, REG_F, "ld.shared.f32",
+		             add(e, mad(e, row, k->row, k->memory),
+		                 load(e, REG_R, "ld.shared.u32", mad(e, n, 4, k->memory), k->at_outputs)),
+		             k->at_rows);
+	Reg at = op2(e, REG_D, "sub.u64", op1(e, REG_D, "cvt.u64.u32", number), first);
+	at = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", at, imm(j->outputs * 4)), out);
+	ins(e, "st.global.f32 [$], $", place(e, at, n, 4), value);
+	if_end(e, end);
+	loop_end(e, &l);
+	if_end(e, none);
+}
+
+static void rows_emit(Kernel *k)
+{
+	steps_emit(k, 0, k->s->list->gradient);
+	if (k->s->test)
+		outputs_store(k);
+	else if (!k->local)
+		rows_exchange(k, false);
+}
+
+void verdicts_emit(Kernel *k)
+{
+	if (k->judged)
+		judge_rows(k, 0, k->s->threads);
+	if (k->judged || !has_step(k, STEP_SCORES))
+		return;
+	uint32_t end = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
+	scores_emit(k, has_step(k, STEP_CODES), 0, k->workers);
+	if_end(k->e, end);
+}
+
+/* Inlined gradients by some threads, verdicts by the others. */
+static void chunk_end(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t others = label(e), end = label(e), rest = k->s->threads - k->inliners;
+
+	inlined_pads(k);
+	barrier_block(e);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->inliners)), others);
+	inlined_rows(k);
+	ins(e, "bra L#", end);
+	label_here(e, others);
+	if (k->judged)
+		judge_rows(k, k->inliners, rest);
+	else if (has_step(k, STEP_SCORES))
+		scores_emit(k, has_step(k, STEP_CODES), k->inliners, rest);
+	label_here(e, end);
+}
+
+static void chunks_emit(Kernel *k)
+{
+	Emit *e = k->e;
+
+	if (k->inliners)
+		inlined_begin(k);
+	Loop l = loop_begin(e, k->first_row, k->end_row, k->block_rows);
+	ins(e, "mov.u32 $, $", k->row0, l.i);
+	ins(e, "min.u32 $, $, #", k->my_rows, op2(e, REG_R, "sub.u32", k->end_row, l.i), k->block_rows);
+	targets_stage(k);
+	ins(e, "cp.async.wait_all");
+	barrier_block(e);
+	rows_emit(k);
+	if (k->inliners)
+		chunk_end(k);
+	else
+		verdicts_emit(k);
+	barrier_block(e);
+	spent(k, SPENT_KINDS + 26);
+	loop_end(e, &l);
+}
+
+/* The last warp of the last block. */
+static void leaf_tally(Kernel *k, Reg update, const Barriers *b, bool direct)
+{
+	Emit *e = k->e;
+	uint32_t other = if_begin(e, same(e, k->member, imm(k->s->team_blocks - 1)));
+	uint32_t before = unless_begin(e, less(e, k->tid, imm(k->s->threads - TALLY_WARP)));
+
+	barrier_poll(k, &b->scored);
+	tally_leaf(k, imm(1));
+	if (direct) {
+		ins(e, "bar.warp.sync 0xffffffff");
+		tally_update(k, update);
+	}
+	if_end(e, before);
+	if_end(e, other);
+}
+
+/* Threads that do not compute the gradient. late: errors and verdicts are still to be formed. */
+static void others_emit(Kernel *k, Reg update, const Barriers *b, bool direct, bool late)
+{
+	Emit *e = k->e;
+	uint32_t threads = k->s->threads - k->workers;
+
+	if (late) {
+		judge_rows(k, k->workers, threads);
+		ins(e, "bar.sync 2, #", threads);
+		barrier_signal(k, &b->scored);
+	}
+	if (b->team.cluster)
+		cluster_meet(k); /* all threads wait before they arrive again */
+	leaf_tally(k, update, b, direct);
+}
+
+/* Cycles of thread 0, where other threads count theirs meanwhile. */
+static void spent_apart(Kernel *k, uint32_t on, Reg since)
+{
+	Emit *e = k->e;
+
+	if (!k->times_steps)
+		return;
+	uint32_t end = if_begin(e, same(e, k->tid, imm(0)));
+	Reg now = reg(e, REG_D), sum = load(e, REG_D, "ld.shared.u64", k->memory, k->at_cycles + 8 + 8 * on);
+	ins(e, "mov.u64 $, %clock64", now);
+	ins(e, "st.shared.u64 [$+#], $", k->memory, k->at_cycles + 8 + 8 * on,
+	    op2(e, REG_D, "add.u64", sum, op2(e, REG_D, "sub.u64", now, since)));
+	if_end(e, end);
+}
+
+/* By the first threads, beside the backward pass. */
+static void ahead_emit(Kernel *k, const Barriers *b)
+{
+	Kernel first = *k;
+	Reg since = reg(k->e, REG_D);
+
+	first.is_ahead = true;
+	first.workers = k->ahead_threads;
+	first.meets = 3;
+	first.times_steps = false;
+	first.piece = (uint32_t)round_up(k->s->leaf_rows, ROWS_TURN);
+	first.next_at = 0;
+	if (k->times_steps)
+		ins(k->e, "mov.u64 $, %clock64", since);
+	workers_wait(&first, &b->ahead);
+	gradient_emit(&first);
+	spent_apart(k, SPENT_KINDS + 25, since);
+}
+
+/* By the workers after those. */
+static void backward_emit(Kernel *k, const Barriers *b)
+{
+	Kernel rest = *k;
+	EmitSource source = *k->s;
+
+	source.threads = rest.workers = k->workers - k->ahead_threads;
+	rest.s = &source;
+	rest.tid = op2(k->e, REG_R, "sub.u32", k->tid, imm(k->ahead_threads));
+	rest.signals = 0;
+	k->e->meeting = rest.workers;
+	steps_emit(&rest, k->ahead_steps, source.list->gradient);
+	rows_exchange(&rest, false);
+	spent(&rest, SPENT_ROWS);
+	barrier_arrive(&rest, &b->team);
+	workers_wait(&rest, &b->team);
+	spent(&rest, SPENT_TEAM);
+	gradient_emit(&rest);
+	spent(&rest, SPENT_GRADIENT);
+	k->e->meeting = 0;
+}
+
+/* Three things side by side after the first steps: gradients whose operands are there, the backward pass and the other
+ * gradients, verdicts. */
+static void leaf_ahead(Kernel *k, Reg update, const Barriers *b)
+{
+	Emit *e = k->e;
+	uint32_t others = label(e), rest = label(e), end = label(e);
+
+	steps_emit(k, 0, k->ahead_steps);
+	rows_exchange(k, true);
+	barrier_arrive(k, &b->ahead);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), others);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->ahead_threads)), rest);
+	ahead_emit(k, b);
+	ins(e, "bra L#", end);
+	label_here(e, rest);
+	backward_emit(k, b);
+	ins(e, "bra L#", end);
+	label_here(e, others);
+	others_emit(k, update, b, false, true);
+	label_here(e, end);
+}
+
+void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool direct)
+{
+	Emit *e = k->e;
+
+	if (!direct)
+		leaf_begin(k, update, staged);
+	ins(e, "cp.async.wait_all");
+	barrier_block(e);
+	spent(k, SPENT_KINDS + 0);
+	if (k->ahead_steps) {
+		leaf_ahead(k, update, b);
+		return;
+	}
+	bool chunks = k->chunks > 1 || k->inliners;
+	bool late = k->judged && !chunks && !k->overlaid; /* else operands of the gradient are staged over targets */
+	if (chunks)
+		chunks_emit(k);
+	else
+		rows_emit(k);
+	spent(k, SPENT_ROWS);
+	barrier_arrive(k, &b->team);
+	if (!chunks && !late)
+		verdicts_emit(k); /* others need not wait for them */
+	if (!late)
+		barrier_arrive(k, &b->scored);
+	spent(k, SPENT_KINDS + 28);
+	uint32_t others = label(e), end = label(e);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), others);
+	workers_wait(k, &b->team);
+	spent(k, SPENT_TEAM);
+	if (!k->s->test)
+		gradient_emit(k);
+	ins(e, "bra L#", end);
+	label_here(e, others);
+	others_emit(k, update, b, direct, late);
+	label_here(e, end);
+	spent(k, SPENT_GRADIENT);
+}
