@@ -74,24 +74,6 @@ static void store_row(Kernel *k, Reg group, Reg index, Reg row)
 	ins(e, "st.shared.u16 [$+#], $", at, k->at_csc, half);
 }
 
-/* The list of the true unit: all rows. It is the first. */
-static void all_rows(Kernel *k)
-{
-	Emit *e = k->e;
-	uint32_t most = (uint32_t)round_up(k->s->leaf_rows, LIST_PAD);
-	Reg groups = op2(e, REG_R, "shr.u32", add(e, k->rows, imm(LIST_PAD - 1)), imm(3));
-
-	Loop all = loop_begin(e, k->tid, imm(most), k->s->threads);
-	Reg row = op3(e, REG_R, "selp.u32", all.i, imm(k->csc_pad), less(e, all.i, k->rows));
-	store_row(k, imm(0), all.i, row);
-	loop_end(e, &all);
-	uint32_t first = if_begin(e, same(e, k->tid, imm(0)));
-	ins(e, "st.shared.u32 [$+#], $", k->memory, k->at_csc_start + 4 * k->s->job->data.inputs,
-	    op2(e, REG_R, "shl.b32", groups, imm(16)));
-	ins(e, "st.shared.u32 [$+#], #", k->memory, k->at_info, most / LIST_PAD); /* where the next list begins */
-	if_end(e, first);
-}
-
 /* Ranks that the block computes the gradient of: every so many, from the first on. Where several matrices are cut in
  * different ways, all. */
 static const GradientCut *only_cut(const Kernel *k)
@@ -124,14 +106,16 @@ static void by_input(Kernel *k)
 	uint32_t words = mask_words(k), inputs = k->s->job->data.inputs, at_once = k->s->threads / 16;
 
 	remark(e, "lists by input");
-	all_rows(k);
+	uint32_t one = if_begin(e, same(e, k->tid, imm(0)));
+	ins(e, "st.shared.u32 [$+#], 0", k->memory, k->at_info); /* where the next list begins */
+	if_end(e, one);
 	barrier_block(e);
 	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(15)), group = op2(e, REG_R, "shr.u32", k->tid, imm(4));
 	uint32_t down = ranks_apart(k);
-	Loop turns = loop_count(e, (uint32_t)ceil_div(ceil_div(inputs + 1, down), at_once)); /* equal: lanes exchange */
+	Loop turns = loop_count(e, (uint32_t)ceil_div(ceil_div(inputs, down), at_once)); /* equal: lanes exchange */
 	Reg rank = mad(e, turns.i, at_once, group), is_input, bits = reg(e, REG_R), first = first_rank(k);
 	rank = add(e, mul(e, rank, down), first);
-	is_input = op2(e, REG_P, "and.pred", less(e, rank, imm(inputs + 1)), op2(e, REG_P, "setp.ne.u32", rank, imm(0)));
+	is_input = less(e, rank, imm(inputs));
 	rank = op3(e, REG_R, "selp.u32", rank, imm(0), is_input);
 	Reg input = load(e, REG_R, "ld.shared.u32", mad(e, rank, 4, k->memory), k->at_rank);
 	Reg mine = op2(e, REG_P, "and.pred", is_input, less(e, lane, imm(words)));

@@ -93,6 +93,8 @@ typedef struct GradientCut {
 	uint32_t first, threads, rounds;    /* first: thread that its tasks begin with */
 	uint32_t at_a, at_b;                /* operands in shared memory: rows of a part, one after the other, */
 	uint32_t from_a, from_b;            /* from these regions of the exchange */
+	uint32_t totals;                    /* of a range: weights from the true unit, which are sums of deltas: */
+	uint32_t totals_first, totals_threads;
 	bool ahead;    /* its operands are there before the backward pass ends: own threads compute it meanwhile */
 	bool inlined;  /* each chunk of rows is added while it is there: nothing is exchanged or staged */
 	bool straight; /* rows are staged from the inputs of cases, from column x on */
@@ -151,7 +153,7 @@ typedef struct Kernel {
 	bool prefetches;        /* or, if it is the same in every update, after the gradient */
 	/* bytes in shared memory */
 	uint32_t at_outputs, at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity,
-		at_targets, at_codes, at_elements, at_own, at_rows, at_staged, at_ahead, at_mask, bytes;
+		at_targets, at_codes, at_elements, at_own, at_doubles, at_rows, at_staged, at_ahead, at_mask, bytes;
 	uint32_t target_row; /* bytes */
 	bool has_codes;      /* tables of code words are there */
 	/* registers of the kernel */
@@ -299,6 +301,7 @@ void judge_rows(Kernel *k, uint32_t first, uint32_t threads);             /* by 
 /* ---- tally.c ---------------------------------------------------------------------------------------- */
 
 void tally_leaf(Kernel *k, Reg fresh);    /* one warp; fresh: P, or an integer: always */
+uint64_t tally_bytes(const Kernel *k);    /* of shared memory, which make it faster; 0: they do not */
 void tally_update(Kernel *k, Reg update); /* one warp: joins tallies of leaves; update: its address */
 typedef struct TallyAhead {
 	Reg lane, epoch, done, leaves, ends, to, field, is_field; /* field: of the epoch's tally, by lanes */
@@ -317,14 +320,16 @@ void gradient_ranges(Kernel *k);                    /* how matrices are cut; */
 bool any_straight(const Kernel *k);                 /* the gradient reads inputs of cases */
 void gradient_cut(Kernel *k);                       /* who computes them, where operands are */
 bool plans_ahead(const Kernel *k, uint32_t region); /* a gradient that is ahead reads this part of the exchange */
-uint32_t matrix_quads(const DeviceStep *s);
+uint32_t matrix_cols(const Kernel *k, const DeviceStep *s); /* that are cut; the true unit's may be apart */
+uint32_t matrix_quads(const Kernel *k, const DeviceStep *s);
 uint32_t a_quads(const DeviceStep *s, const GradientCut *c); /* of a row of its other operand */
 uint32_t cut_groups(const GradientCut *c);
 uint32_t cut_tasks(const GradientCut *c); /* threads that it needs */
 
 /* ---- gradient.c --------------------------------------------------------------------------------- */
 
-enum { READ_AHEAD = 8, GRADIENT_HIGH = 8 }; /* rows that loops read ahead; rows of a thread at most */
+/* Rows that loops read ahead; of a thread at most: rows, weights from the true unit. */
+enum { READ_AHEAD = 8, GRADIENT_HIGH = 8, MOST_TOTALS = 16 };
 void inlined_begin(Kernel *k);
 void inlined_rows(Kernel *k); /* of a chunk; by threads below k->inliners */
 void inlined_pads(Kernel *k);

@@ -149,7 +149,7 @@ bool plan_exchange(Kernel *k)
 		if (dense && !c->straight &&
 		    !region_add(k, g->a, g->a_col, g->depth, (uint32_t)ceil_div(c->rows, 4), &c->from_a))
 			return false;
-		if (!region_add(k, dense ? g->c : BUF_DELTA, g->c_col, g->cols, c->quads, &c->from_b))
+		if (!region_add(k, dense ? g->c : BUF_DELTA, g->c_col, matrix_cols(k, g), c->quads, &c->from_b))
 			return false;
 	}
 	return true;

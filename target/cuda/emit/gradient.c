@@ -4,6 +4,7 @@
  *
  * Columns that a block needs come to shared memory first, as [row][quads of a part]; where a team is one block, its
  * rows are there already. Rows past the last are 0 and lists end with a row of -0: adding these changes nothing.
+ * Weights from the true unit are sums of deltas: totals, a thread for each column.
  * Inputs are taken by rank: those that most cases have come first, so that adjacent threads have lists of a length. */
 #include <assert.h>
 #include <string.h>
@@ -152,6 +153,8 @@ typedef struct Part {
 	Reg sum[GRADIENT_HIGH][4];
 	Reg a, b;              /* addresses in row 0 of the piece */
 	uint32_t a_row, b_row; /* bytes of a row of operands */
+	/* totals: every totals_threads-th of those of the range */
+	Reg total[MOST_TOTALS], is_total[MOST_TOTALS], total_row[MOST_TOTALS], total_col[MOST_TOTALS], total_at;
 } Part;
 
 static void and_also(Emit *e, Part *p, Reg what) { p->is_mine = op2(e, REG_P, "and.pred", p->is_mine, what); }
@@ -160,17 +163,42 @@ static void and_also(Emit *e, Part *p, Reg what) { p->is_mine = op2(e, REG_P, "a
 static void part_ranked(Kernel *k, const DeviceStep *s, Part *p, Reg rank)
 {
 	Emit *e = k->e;
-	uint32_t inputs = k->s->job->data.inputs;
-	Reg is_rank = less(e, rank, imm(inputs + 1)), at = op3(e, REG_R, "selp.u32", rank, imm(0), is_rank);
+	Reg is_rank = less(e, rank, imm(k->s->job->data.inputs)), at = op3(e, REG_R, "selp.u32", rank, imm(0), is_rank);
 
 	p->input = load(e, REG_R, "ld.shared.u32", mad(e, at, 4, k->memory), k->at_rank);
-	Reg is_true = same(e, p->input, imm(inputs)), own = op2(e, REG_R, "sub.u32", p->input, imm(s->low));
+	p->i = op2(e, REG_R, "sub.u32", p->input, imm(s->low));
 	and_also(e, p, is_rank);
-	p->i = op3(e, REG_R, "selp.u32", imm(s->depth), own, is_true);
-	Reg is_own = less(e, own, imm(s->depth));
-	if (s->bias)
-		is_own = op2(e, REG_P, "or.pred", is_own, is_true);
-	and_also(e, p, is_own);
+	and_also(e, p, less(e, p->i, imm(s->depth)));
+}
+
+static uint32_t totals_each(const GradientCut *c)
+{
+	return (uint32_t)ceil_div(c->totals, max_u32(c->totals_threads, 1));
+}
+
+/* Of the first range of a matrix's other side. */
+static void totals_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, Part *p)
+{
+	Emit *e = k->e;
+	Range r = range_of(k, c);
+	bool dense = s->kind == STEP_GRADIENT;
+	Reg thread = op2(e, REG_R, "sub.u32", k->tid, imm(c->totals_first)), first = mul(e, r.quad, 4);
+	Reg is = op2(e, REG_P, "and.pred", r.is_mine, same(e, dense ? r.across : r.down, imm(0)));
+	uint32_t at = dense ? c->at_a : c->at_b;
+
+	is = op2(e, REG_P, "and.pred", is, less(e, thread, imm(c->totals_threads)));
+	if (k->local)
+		at = k->at_rows + (dense ? column_at(k, s->a, s->a_col) : column_at(k, BUF_DELTA, s->c_col));
+	p->total_at = add(e, mad(e, k->local ? add(e, thread, dense ? r.row : first) : thread, 4, k->memory), imm(at));
+	assert(totals_each(c) <= MOST_TOTALS);
+	for (uint32_t i = 0; i < totals_each(c); i++) {
+		Reg n = add(e, thread, imm(i * c->totals_threads));
+		p->total_row[i] = dense ? add(e, r.row, n) : imm(s->depth);
+		p->total_col[i] = dense ? imm(s->cols - 1) : add(e, first, n);
+		Reg past = less(e, dense ? p->total_row[i] : p->total_col[i], imm(dense ? s->depth : s->cols));
+		p->is_total[i] = op2(e, REG_P, "and.pred", is, op2(e, REG_P, "and.pred", past, less(e, n, imm(c->totals))));
+		p->total[i] = op1(e, REG_F, "mov.f32", imm_f(0));
+	}
 }
 
 static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uint32_t round, Part *p)
@@ -193,7 +221,7 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 	if (c->panels * c->panel > c->quads * in_quad)
 		and_also(e, p, less(e, q, imm(c->quads * in_quad)));
 	p->q = mad(e, r.quad, in_quad, q);
-	and_also(e, p, less(e, p->q, imm(matrix_quads(s) * in_quad)));
+	and_also(e, p, less(e, p->q, imm(matrix_quads(k, s) * in_quad)));
 	if (s->kind == STEP_GRADIENT_INDEX) {
 		part_ranked(k, s, p, mad(e, row, c->down, r.down));
 	} else {
@@ -215,6 +243,8 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 		p->a = add(e, mad(e, row, 4, k->memory), imm(c->at_a));
 		p->b = add(e, mad(e, q, c->wide * 4, k->memory), imm(c->at_b));
 	}
+	if (c->totals && round == 0)
+		totals_begin(k, s, c, p);
 }
 
 /* ---- dense ---- */
@@ -357,6 +387,65 @@ static void list_rows(Kernel *k, const Part *p)
 	if_end(e, done);
 }
 
+/* ---- the true unit ---- */
+
+/* Columns of deltas, added up as dense_rows adds products. */
+static void total_rows(Kernel *k, const DeviceStep *s, const GradientCut *c, const Part *p, uint32_t n, Reg rows,
+                       Reg offset)
+{
+	Emit *e = k->e;
+	uint32_t row = s->kind == STEP_GRADIENT ? p->a_row : p->b_row, first = n * c->totals_threads * 4;
+	Reg at = add(e, add(e, p->total_at, offset), imm(first)), x[2][READ_AHEAD], from = reg(e, REG_R);
+
+	ins(e, "mov.u32 $, $", from, at);
+	for (uint32_t m = 0; m < 2 * READ_AHEAD; m++)
+		x[m / READ_AHEAD][m % READ_AHEAD] = reg(e, REG_F);
+	for (uint32_t m = 0; m < READ_AHEAD; m++)
+		ins(e, "ld.shared.f32 $, [$+#]", x[0][m], from, m * row);
+	Loop l = loop_begin(e, imm(0), rows, ROWS_TURN);
+	for (uint32_t part = 0; part < ROWS_TURN / READ_AHEAD; part++) {
+		for (uint32_t m = 0; m < READ_AHEAD; m++)
+			ins(e, "ld.shared.f32 $, [$+#]", x[(part + 1) % 2][m], from, ((part + 1) * READ_AHEAD + m) * row);
+		for (uint32_t m = 0; m < READ_AHEAD; m++)
+			ins(e, "add.rn.ftz.f32 $, $, $", p->total[n], p->total[n], x[part % 2][m]);
+	}
+	ins(e, "add.u32 $, $, #", from, from, ROWS_TURN * row);
+	loop_end(e, &l);
+}
+
+static void totals_rows(Kernel *k, const DeviceStep *s, const GradientCut *c, const Part *p, Reg rows, Reg offset)
+{
+	for (uint32_t n = 0; n < totals_each(c); n++) {
+		uint32_t end = if_begin(k->e, p->is_total[n]);
+		total_rows(k, s, c, p, n, rows, offset);
+		if_end(k->e, end);
+	}
+}
+
+static Reg leaf_sums(Kernel *k, const DeviceStep *s)
+{
+	Emit *e = k->e;
+	Reg leaf = op2(e, REG_D, "mul.wide.u32", k->leaf_number, imm((uint32_t)k->s->job->floats * 4));
+
+	return place_at(e, op2(e, REG_D, "add.u64", POINTER(k, sum), leaf), s->at * 4);
+}
+
+static void totals_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const Part *p)
+{
+	Emit *e = k->e;
+
+	for (uint32_t n = 0; n < totals_each(c); n++) {
+		Reg row = add(e, p->total_row[n], imm(0)), col = add(e, p->total_col[n], imm(0));
+		uint32_t end = if_begin(e, p->is_total[n]);
+		Reg at = row.type == REG_INT ? add(e, col, imm(row.n * s->sum_row)) : mad(e, row, s->sum_row, col);
+		if (k->numbers)
+			rule_apply(k, k->numbers, &k->s->panel[s->panel], row, col, at, p->total[n]);
+		else
+			ins(e, "st.global.f32 [$], $", place(e, leaf_sums(k, s), at, 4), p->total[n]);
+		if_end(e, end);
+	}
+}
+
 /* ---- results ---- */
 
 static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const Part *p)
@@ -371,19 +460,18 @@ static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const
 		RuleQuads *q = NEW(&k->s->cx->scratch, 1, RuleQuads);
 		*q = (RuleQuads){ .row = p->i, .quad = p->q, .rows = c->high };
 		memcpy(q->g, p->sum, c->high * sizeof *q->g);
-		rule_quads(k, k->numbers, panel, s->depth + s->bias, q);
+		rule_quads(k, k->numbers, panel, s->depth, q);
 	}
 	for (uint32_t h = 0; h < c->high && !quads; h++) {
 		Reg i = add(e, p->i, imm(h)), n = mul(e, p->q, c->wide);
-		uint32_t past = if_begin(e, less(e, i, imm(s->depth + s->bias)));
+		uint32_t past = if_begin(e, less(e, i, imm(s->depth)));
 		Reg at = mad(e, i, s->sum_row, n);
 		if (k->numbers && !quads) {
 			for (uint32_t x = 0; x < 4; x++)
 				rule_apply(k, k->numbers, &k->s->panel[s->panel], i, add(e, n, imm(x)), add(e, at, imm(x)),
 				           p->sum[h][x]);
 		} else {
-			Reg leaf = op2(e, REG_D, "mul.wide.u32", k->leaf_number, imm((uint32_t)k->s->job->floats * 4));
-			Reg to = place_at(e, op2(e, REG_D, "add.u64", POINTER(k, sum), leaf), s->at * 4);
+			Reg to = leaf_sums(k, s);
 			if (c->wide == 2)
 				ins(e, "st.global.v2.f32 [$], {$, $}", place(e, to, at, 4), p->sum[h][0], p->sum[h][1]);
 			else
@@ -411,8 +499,11 @@ static void parts_add(Kernel *k, uint32_t first, uint32_t end, uint32_t round, P
 	const DeviceStep *g = k->s->step + k->s->list->gradient;
 
 	for (uint32_t i = first; i < end; i++)
-		if (takes(k, i) && round < k->cut[i].rounds)
+		if (takes(k, i) && round < k->cut[i].rounds) {
+			if (k->cut[i].totals && round == 0)
+				totals_rows(k, &g[i], &k->cut[i], &part[i], rows, offset);
 			gradient_rows(k, &g[i], &k->cut[i], &part[i], rows, offset);
+		}
 }
 
 /* In pieces of rows: the next one is staged while the last is added. */
@@ -471,8 +562,11 @@ static void gradients_emit(Kernel *k, uint32_t first, uint32_t end, uint32_t bef
 		}
 		spent(k, SPENT_KINDS + 30);
 		for (uint32_t i = first; i < end; i++)
-			if (takes(k, i) && round < k->cut[i].rounds)
+			if (takes(k, i) && round < k->cut[i].rounds) {
 				part_end(k, &g[i], &k->cut[i], &part[i]);
+				if (k->cut[i].totals && round == 0)
+					totals_end(k, &g[i], &k->cut[i], &part[i]);
+			}
 		spent(k, SPENT_KINDS + 31);
 	}
 }

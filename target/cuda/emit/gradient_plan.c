@@ -6,12 +6,24 @@
 
 enum { MOST_PIECE = 96 }; /* rows that are staged at a time, of several pieces */
 
-/* Of index lists: ranks of all inputs and of the true unit. */
+/* Of index lists: ranks of all inputs. */
 static uint32_t matrix_rows(const Kernel *k, const DeviceStep *s)
 {
-	return s->kind == STEP_GRADIENT_INDEX ? k->s->job->data.inputs + 1 : s->depth;
+	return s->kind == STEP_GRADIENT_INDEX ? k->s->job->data.inputs : s->depth;
 }
-uint32_t matrix_quads(const DeviceStep *s) { return (uint32_t)ceil_div(s->cols, 4); }
+
+/* Is the last column that of the true unit, and would it need a quad of its own? Its weights are then totals. */
+static bool column_apart(const Kernel *k, const DeviceStep *s)
+{
+	const DevicePanel *p = &k->s->panel[s->panel];
+	const GradientCut *c = &k->cut[s - k->s->step - k->s->list->gradient];
+
+	return s->kind == STEP_GRADIENT && !c->inlined && p->bias_across && p->bias == s->cols - 1 && s->cols % 4 == 1 &&
+	       s->cols > 1 && s->a == BUF_DELTA;
+}
+
+uint32_t matrix_cols(const Kernel *k, const DeviceStep *s) { return s->cols - column_apart(k, s); }
+uint32_t matrix_quads(const Kernel *k, const DeviceStep *s) { return (uint32_t)ceil_div(matrix_cols(k, s), 4); }
 uint32_t a_quads(const DeviceStep *s, const GradientCut *c)
 {
 	return s->kind == STEP_GRADIENT ? (uint32_t)ceil_div(c->rows, 4) : 0;
@@ -24,12 +36,12 @@ static void cut_choose(const Kernel *k, const DeviceStep *s, GradientCut *best)
 	uint64_t least = UINT64_MAX;
 
 	for (uint32_t down = 1; down <= k->s->team_blocks; down++) {
-		GradientCut c = { .down = down, .across = min_u32(k->s->team_blocks / down, matrix_quads(s)) };
+		GradientCut c = { .down = down, .across = min_u32(k->s->team_blocks / down, matrix_quads(k, s)) };
 		c.rows = (uint32_t)ceil_div(matrix_rows(k, s), down);
 		if (down > 1 && s->kind == STEP_GRADIENT)
 			c.rows = (uint32_t)round_up(c.rows, GRADIENT_HIGH); /* no thread has rows of two ranges */
-		c.quads = (uint32_t)ceil_div(matrix_quads(s), c.across);
-		c.across = (uint32_t)ceil_div(matrix_quads(s), c.quads); /* no range is empty: operands of none are staged */
+		c.quads = (uint32_t)ceil_div(matrix_quads(k, s), c.across);
+		c.across = (uint32_t)ceil_div(matrix_quads(k, s), c.quads); /* no range is empty: operands of none are staged */
 		uint64_t cost = 128 * (uint64_t)(a_quads(s, &c) + c.quads) + 16 * (uint64_t)c.rows * c.quads;
 		if (cost < least) {
 			least = cost;
@@ -158,6 +170,8 @@ static void threads_divide(Kernel *k)
 			c->threads = list ? workers - used * 32 : (uint32_t)round_up(cut_tasks(c), 32);
 		}
 		c->rounds = (uint32_t)ceil_div(cut_tasks(c), c->threads);
+		c->totals_threads = min_u32((uint32_t)round_up(c->totals, 32), workers / 32 * 32);
+		c->totals_first = workers / 32 * 32 - c->totals_threads; /* lists of these are the shortest */
 	}
 	assert(k->inliners <= k->workers); /* workers store what they have added */
 }
@@ -211,7 +225,7 @@ void gradient_inline(Kernel *k)
 
 	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++) {
 		const DeviceStep *g = &s->step[s->list->gradient + i];
-		GradientCut d = { .rows = g->depth, .quads = matrix_quads(g), .high = GRADIENT_HIGH, .wide = 4 };
+		GradientCut d = { .rows = g->depth, .quads = (uint32_t)ceil_div(g->cols, 4), .high = GRADIENT_HIGH, .wide = 4 };
 		cut_panels(&d, false);
 		uint32_t tasks = cut_tasks(&d), own = (uint32_t)ceil_div(tasks, 32);
 		bool pads = ceil_div(max_u32(g->depth, g->cols), 4) <= s->threads / ROWS_TURN; /* one quad for each thread */
@@ -274,6 +288,16 @@ static bool tile_ahead(GradientCut *c, uint32_t most)
 	return false;
 }
 
+/* Threads of their own for its totals, if there are any left; else those that have the gradient. */
+static void totals_apart(GradientCut *c, uint32_t most, uint32_t *used)
+{
+	uint32_t wanted = (uint32_t)round_up(c->totals, 32);
+
+	c->totals_first = *used + wanted <= most ? *used : c->first;
+	c->totals_threads = *used + wanted <= most ? wanted : c->threads;
+	*used = max_u32(*used, c->totals_first + c->totals_threads);
+}
+
 static bool follows_product(const Kernel *k, uint32_t step)
 {
 	for (uint32_t i = step; i < k->s->list->gradient; i++)
@@ -311,6 +335,7 @@ static void plan_ahead(Kernel *k)
 		c->threads = (uint32_t)round_up(cut_tasks(c), 32);
 		c->rounds = 1;
 		k->ahead_threads += c->threads;
+		totals_apart(c, k->workers / 3 / 32 * 32, &k->ahead_threads);
 		k->ahead_steps = least;
 	}
 }
@@ -381,6 +406,9 @@ void gradient_ranges(Kernel *k)
 		cut_choose(k, g, &k->cut[i]);
 		k->cut[i].inlined = inlined;
 		k->cut[i].wide = 4;
+		k->cut[i].totals = column_apart(k, g)                          ? k->cut[i].rows
+		                   : g->kind == STEP_GRADIENT_INDEX && g->bias ? k->cut[i].quads * 4
+		                                                               : 0;
 		k->cut[i].straight = !inlined && !k->local && !s->test && find_inputs(k, g, &k->cut[i]);
 	}
 	plan_ahead(k);

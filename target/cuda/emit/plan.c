@@ -272,9 +272,9 @@ static void plan_memory(Kernel *k)
 	if (any_straight(k))
 		k->at_cases = take(k, s->leaf_rows * 4);
 	if (lists && !s->test) {
-		k->csc_capacity = s->leaf_rows * s->list_longest + d->inputs * (LIST_PAD - 1) + s->leaf_rows + 4 * LIST_PAD;
-		k->at_rank = take(k, (uint64_t)(d->inputs + 1) * 4);
-		k->at_csc_start = take(k, (uint64_t)(d->inputs + 1) * 4);
+		k->csc_capacity = s->leaf_rows * s->list_longest + d->inputs * (LIST_PAD - 1) + 4 * LIST_PAD;
+		k->at_rank = take(k, (uint64_t)d->inputs * 4);
+		k->at_csc_start = take(k, (uint64_t)d->inputs * 4);
 		k->at_csc = take(k, (uint64_t)k->csc_capacity * 2);
 	}
 	k->at_outputs = take(k, s->job->output_col ? 0 : s->job->outputs * 4);
@@ -290,6 +290,8 @@ static void plan_memory(Kernel *k)
 	k->late_row =
 		k->judged ? (late_at(k, NULL, false) / 16 | 1) * 16 : 0; /* quads of adjacent rows in different banks */
 	k->at_late = take(k, (uint64_t)k->late_row * k->row_space);
+	uint64_t doubles = tally_bytes(k);
+	k->at_doubles = k->chunks == 1 && !k->overlaid && doubles && doubles <= k->bytes - k->at_late ? k->at_late : 0;
 	k->bytes = (uint32_t)round_up(k->bytes, 128); /* copies of a warp are then full lines */
 	if (!k->overlaid)
 		k->at_staged = k->bytes;

@@ -12,6 +12,23 @@ static Reg ballot_count(Emit *e, Reg verdict, uint32_t bit)
 	return op1(e, REG_R, "popc.b32", all);
 }
 
+static const uint32_t verdict_bit[3] = { VERDICT_SCORED, VERDICT_RIGHT, VERDICT_WITHIN };
+
+static void tally_store(Kernel *k, Reg sum, Reg cases, const Reg total[3], Reg weight)
+{
+	Emit *e = k->e;
+	static const size_t field[3] = { offsetof(Tally, scored), offsetof(Tally, right), offsetof(Tally, within) };
+	Reg to = place(e, POINTER(k, leaf_tally), k->leaf_number, sizeof(Tally));
+	uint32_t end = if_begin(e, same(e, op2(e, REG_R, "and.b32", k->tid, imm(31)), imm(0)));
+
+	ins(e, "st.global.f64 [$+#], $", to, (uint32_t)offsetof(Tally, error), sum);
+	ins(e, "st.global.u64 [$+#], $", to, (uint32_t)offsetof(Tally, cases), op1(e, REG_D, "cvt.u64.u32", cases));
+	for (int i = 0; i < 3; i++)
+		ins(e, "st.global.u64 [$+#], $", to, (uint32_t)field[i], op1(e, REG_D, "cvt.u64.u32", total[i]));
+	ins(e, "st.global.f64 [$+#], $", to, (uint32_t)offsetof(Tally, weight), weight);
+	if_end(e, end);
+}
+
 /* Adds 32 numbers of lanes to a sum, in order. */
 static void add_lanes(Emit *e, Reg sum, Reg x)
 {
@@ -46,9 +63,7 @@ static void tally_half(Kernel *k)
 	bool weights = k->s->job->data.weight != NULL;
 	uint32_t turns = k->s->job->data.targets ? (uint32_t)ceil_div(k->s->leaf_rows, 32) : 0;
 	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), sum = literal(e, 0), weight = literal(e, 0);
-	Reg to = place(e, POINTER(k, leaf_tally), k->leaf_number, sizeof(Tally)), total[3], error[MOST], verdict[MOST];
-	static const uint32_t bits[3] = { VERDICT_SCORED, VERDICT_RIGHT, VERDICT_WITHIN };
-	static const size_t field[3] = { offsetof(Tally, scored), offsetof(Tally, right), offsetof(Tally, within) };
+	Reg total[3], error[MOST], verdict[MOST];
 
 	remark(e, "tally of a leaf, bf16");
 	assert(turns <= MOST);
@@ -64,7 +79,7 @@ static void tally_half(Kernel *k)
 	for (uint32_t t = 0; t < turns; t++) {
 		sum = op2(e, REG_G, "add.rn.f64", sum, op1(e, REG_G, "cvt.f64.f32", error[t]));
 		for (int i = 0; i < 3; i++)
-			ins(e, "add.u32 $, $, $", total[i], total[i], ballot_count(e, verdict[t], bits[i]));
+			ins(e, "add.u32 $, $, $", total[i], total[i], ballot_count(e, verdict[t], verdict_bit[i]));
 		if (weights) {
 			Reg w = op1(e, REG_F, "mov.f32", imm_f(0)), number = reg(e, REG_R), row = add(e, lane, imm(32 * t));
 			Reg scored =
@@ -76,13 +91,7 @@ static void tally_half(Kernel *k)
 	}
 	sum = lanes_total(e, sum);
 	weight = weights ? lanes_total(e, weight) : op1(e, REG_G, "cvt.rn.f64.u32", total[0]);
-	uint32_t end = if_begin(e, same(e, lane, imm(0)));
-	ins(e, "st.global.f64 [$+#], $", to, (uint32_t)offsetof(Tally, error), sum);
-	ins(e, "st.global.u64 [$+#], $", to, (uint32_t)offsetof(Tally, cases), op1(e, REG_D, "cvt.u64.u32", k->rows));
-	for (int i = 0; i < 3; i++)
-		ins(e, "st.global.u64 [$+#], $", to, (uint32_t)field[i], op1(e, REG_D, "cvt.u64.u32", total[i]));
-	ins(e, "st.global.f64 [$+#], $", to, (uint32_t)offsetof(Tally, weight), weight);
-	if_end(e, end);
+	tally_store(k, sum, k->rows, total, weight);
 }
 
 /* Errors of 32 rows from `row` on, the same in all lanes; 0 past the last row. */
@@ -117,17 +126,77 @@ static void errors_add(Kernel *k, Reg sum, Reg row, const Reg x[ERRORS_AHEAD])
 		ins(e, "add.rn.f64 $, $, $", sum, sum, wide[i]);
 }
 
+/* ---- a leaf whose errors go through shared memory ---- */
+
+enum { SUMMED = 16 }; /* errors that are loaded while those before are added */
+
+uint64_t tally_bytes(const Kernel *k)
+{
+	const DeviceData *d = &k->s->job->data;
+
+	return k->judged && !k->half && !d->weight && d->targets && k->s->leaf_rows <= 512
+	           ? (round_up(k->s->leaf_rows, 32) + SUMMED) * 8
+	           : 0;
+}
+
+static void summed_load(Kernel *k, Reg at, uint32_t first, const Reg x[SUMMED])
+{
+	for (uint32_t i = 0; i < SUMMED; i++)
+		ins(k->e, "ld.shared.f64 $, [$+#]", x[i], at, k->at_doubles + 8 * (first + i));
+}
+
+/* A lane converts every 32nd error, so that the chain of additions waits for nothing else. */
+static void tally_chain(Kernel *k)
+{
+	enum { MOST = 16 };
+	Emit *e = k->e;
+	uint32_t turns = (uint32_t)ceil_div(k->s->leaf_rows, 32);
+	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), sum = literal(e, 0), total[3], error[MOST], verdict[MOST];
+	Reg to = mad(e, lane, 8, k->memory), at = op1(e, REG_R, "mov.u32", k->memory), x[2][SUMMED];
+
+	remark(e, "tally of a leaf, through shared memory");
+	for (uint32_t t = 0; t < turns; t++) { /* all loads first */
+		Reg row = add(e, lane, imm(32 * t)), is_row = less(e, row, k->rows);
+		error[t] = op1(e, REG_F, "mov.f32", imm_f(0));
+		verdict[t] = op1(e, REG_R, "mov.u32", imm(0));
+		ins(e, "@$ ld.global.f32 $, [$]", is_row, error[t], place(e, k->row_error, row, 4));
+		ins(e, "@$ ld.global.u8 $, [$]", is_row, verdict[t], place(e, k->verdict, row, 1));
+	}
+	for (uint32_t t = 0; t < turns; t++)
+		ins(e, "st.shared.f64 [$+#], $", to, k->at_doubles + 32 * 8 * t, op1(e, REG_G, "cvt.f64.f32", error[t]));
+	ins(e, "bar.warp.sync 0xffffffff");
+	for (uint32_t i = 0; i < 2 * SUMMED; i++)
+		x[i / SUMMED][i % SUMMED] = reg(e, REG_G);
+	summed_load(k, at, 0, x[0]);
+	Loop l = loop_begin(e, imm(0), k->rows, 2 * SUMMED);
+	for (uint32_t half = 0; half < 2; half++) {
+		summed_load(k, at, (half + 1) * SUMMED, x[1 - half]);
+		for (uint32_t i = 0; i < SUMMED; i++)
+			ins(e, "add.rn.f64 $, $, $", sum, sum, x[half][i]);
+	}
+	ins(e, "add.u32 $, $, #", at, at, 2 * SUMMED * 8);
+	loop_end(e, &l);
+	for (int i = 0; i < 3; i++) {
+		total[i] = op1(e, REG_R, "mov.u32", imm(0));
+		for (uint32_t t = 0; t < turns; t++)
+			ins(e, "add.u32 $, $, $", total[i], total[i], ballot_count(e, verdict[t], verdict_bit[i]));
+	}
+	tally_store(k, sum, k->rows, total, op1(e, REG_G, "cvt.rn.f64.u32", total[0]));
+}
+
 /* Errors of the rows of a leaf, in order, and what verdicts count: by one warp. */
 void tally_leaf(Kernel *k, Reg fresh)
 {
-	if (k->half) {
-		tally_half(k);
+	if (k->half || k->at_doubles) {
+		if (k->half)
+			tally_half(k);
+		else
+			tally_chain(k);
 		return;
 	}
 	Emit *e = k->e;
 	bool weights = k->s->job->data.weight != NULL, general = k->s->general, targets = k->s->job->data.targets != 0;
 	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), sum = literal(e, 0), weight = literal(e, 0), total[3];
-	static const uint32_t bits[3] = { VERDICT_SCORED, VERDICT_RIGHT, VERDICT_WITHIN };
 	static const size_t field[3] = { offsetof(Tally, scored), offsetof(Tally, right), offsetof(Tally, within) };
 	Reg to = place(e, POINTER(k, leaf_tally), k->leaf_number, sizeof(Tally)), cases = k->rows;
 
@@ -165,7 +234,7 @@ void tally_leaf(Kernel *k, Reg fresh)
 		errors_add(k, sum, l.i, errors);
 	}
 	for (int i = 0; i < 3; i++)
-		ins(e, "add.u32 $, $, $", total[i], total[i], ballot_count(e, verdict, bits[i]));
+		ins(e, "add.u32 $, $, $", total[i], total[i], ballot_count(e, verdict, verdict_bit[i]));
 	if (weights) {
 		Reg w = reg(e, REG_F), number = reg(e, REG_R);
 		Reg scored = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", verdict, imm(VERDICT_SCORED)), imm(0));
@@ -179,13 +248,7 @@ void tally_leaf(Kernel *k, Reg fresh)
 		ins(e, "cvt.rn.f64.u32 $, $", weight, total[0]);
 	if (general)
 		ins(e, "bar.warp.sync 0xffffffff"); /* all lanes have read what was there */
-	uint32_t end = if_begin(e, same(e, lane, imm(0)));
-	ins(e, "st.global.f64 [$+#], $", to, (uint32_t)offsetof(Tally, error), sum);
-	ins(e, "st.global.u64 [$+#], $", to, (uint32_t)offsetof(Tally, cases), op1(e, REG_D, "cvt.u64.u32", cases));
-	for (int i = 0; i < 3; i++)
-		ins(e, "st.global.u64 [$+#], $", to, (uint32_t)field[i], op1(e, REG_D, "cvt.u64.u32", total[i]));
-	ins(e, "st.global.f64 [$+#], $", to, (uint32_t)offsetof(Tally, weight), weight);
-	if_end(e, end);
+	tally_store(k, sum, cases, total, weight);
 }
 
 /* A field of a tally, by its lane: two are doubles, the others integers. */

@@ -228,11 +228,10 @@ static void constants_stage(Kernel *k)
 		outputs_stage(k);
 	if (k->has_codes)
 		codes_stage(k);
-	if (d->from && !k->s->test && !k->s->general) { /* ranks: the true unit, then inputs */
+	if (d->from && !k->s->test && !k->s->general) { /* ranks */
 		Loop l = loop_begin(e, k->tid, imm(d->inputs), k->s->threads);
 		Reg input = load(e, REG_R, "ld.global.nc.u32", place(e, POINTER(k, data.rank), l.i, 4), 0);
-		ins(e, "st.shared.u32 [$+#], $", mad(e, l.i, 4, k->memory), k->at_rank + 4, input);
-		ins(e, "@$ st.shared.u32 [$+#], #", same(e, l.i, imm(0)), k->memory, k->at_rank, d->inputs);
+		ins(e, "st.shared.u32 [$+#], $", mad(e, l.i, 4, k->memory), k->at_rank, input);
 		loop_end(e, &l);
 	}
 	uint32_t end = if_begin(e, same(e, k->tid, imm(0)));
