@@ -35,7 +35,9 @@ static void set(Ctx *cx, Options *o, const char *name, const char *value)
 		fail(cx, MP_BAD_INPUT, remedy, "%s", wrong);
 }
 
-/* In calls of up to 64 epochs, or to the end of an epoch. order: NULL, or that of the examples. */
+enum { ORDERED_EPOCHS = 16 }; /* of a call, as the trainer has them */
+
+/* In calls of up to 64 epochs. order: NULL, or that of the examples of ORDERED_EPOCHS. */
 static void train(Program *p, const Options *o, uint64_t examples, uint64_t batch, const uint64_t *order,
                   uint64_t updates)
 {
@@ -50,7 +52,9 @@ static void train(Program *p, const Options *o, uint64_t examples, uint64_t batc
 		Updates s = { .examples = examples,
 			          .batch = batch,
 			          .done = at * batch,
-			          .count = min_u64(updates, each == 1 ? 64 : each - at),
+			          .count = min_u64(updates, order       ? ORDERED_EPOCHS * each - at
+			                                    : each == 1 ? 64
+			                                                : each - at),
 			          .example = order ? order + at * batch : NULL,
 			          .update = &u,
 			          .same = true,
@@ -79,9 +83,9 @@ static void run(Ctx *cx, const Bench *b)
 	const Data *d = data_open(cx, b->data, NULL);
 	uint64_t examples = run_examples(net, d),
 			 batch = o->batch == BATCH_ALL ? examples : min_u64((uint64_t)o->batch, examples);
-	uint64_t *order = batch < examples ? NEW(&cx->keep, examples, uint64_t) : NULL;
-	for (uint64_t i = 0; order && i < examples; i++)
-		order[i] = (i * 7919 + 3) % examples;
+	uint64_t ordered = examples * ORDERED_EPOCHS, *order = batch < examples ? NEW(&cx->keep, ordered, uint64_t) : NULL;
+	for (uint64_t i = 0; order && i < ordered; i++)
+		order[i] = (i % examples * 7919 + 3) % examples;
 	target_cuda.caps(&caps);
 	Program *p = target_cuda.compile(cx, plan_make(cx, net, &caps), o);
 	double *w = NEW(&cx->keep, net->links, double);

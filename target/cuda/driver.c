@@ -22,7 +22,7 @@ enum {
 	LAUNCH_COOPERATIVE = 2,
 	LAUNCH_CLUSTER = 4,
 	MOST_CLUSTER = 16,
-	CLUSTER_VERSION = 12000, /* of the driver: its PTX has the barrier of a cluster */
+	CLUSTER_VERSION = 12010, /* of the driver: its PTX has barriers of clusters */
 	OLDEST_MAJOR = 8,
 	JIT_ERROR_LOG = 5,
 	JIT_ERROR_LOG_BYTES = 6

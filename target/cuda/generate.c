@@ -6,8 +6,8 @@
 
 #include <xxhash.h>
 
+#include "columns.h"
 #include "cuda.h"
-#include "emit.h"
 
 enum { MOST_LEAVES = 512 }; /* of a test: their tallies are joined by instructions */
 
@@ -25,6 +25,7 @@ struct Generated {
 	uint64_t exchange;
 	uint32_t image;    /* bytes of a leaf */
 	bool tiled;        /* all blocks are one team */
+	bool columns;      /* as columns.h has it */
 	bool refused;      /* there is no kernel */
 	XXH64_hash_t hash; /* of the text */
 };
@@ -96,7 +97,8 @@ static void text_load(Cuda *c, Generated *g, const Buf *text)
 			g->images = o->images;
 			return;
 		}
-	g->kernel.threads = c->gpu->emit_threads;
+	if (!g->columns)
+		g->kernel.threads = c->gpu->emit_threads;
 	gpu_load(&c->now->memory, text->s, text->len, &g->kernel);
 }
 
@@ -117,10 +119,38 @@ static void images_load(Cuda *c, const EmitSource *of, Generated *g)
 	gpu_load(&c->now->memory, text.s, text.len, &g->images);
 }
 
-/* The fastest kernel that can do it: rows and weights in shared memory; tiles; the general one. */
+/* The kernel with columns of hidden units in each block, and the one that makes lists by input for it. */
+static const char *columns_generate(Cuda *c, const EmitSource *of, Generated *g, Buf *text)
+{
+	EmitSource s = *of, lists = *of;
+	Buf image = { .arena = &c->temp };
+	ColumnsShape shape;
+	uint32_t shared;
+	uint64_t exchange;
+
+	s.images = lists.images = lists.makes_images = true;
+	lists.cluster = 0;
+	if (!s.cluster || !c->now->has_short || s.half)
+		return "no cluster, or no index lists";
+	const char *why = kernel_text(&lists, &c->temp, &image, &shared, &exchange, &g->image);
+	if (!why)
+		why = columns_text(&s, g->image, &c->temp, text, &shape);
+	if (why) {
+		g->image = 0;
+		return why;
+	}
+	g->columns = true;
+	g->kernel.threads = shape.threads;
+	g->kernel.shared = shape.shared;
+	g->exchange = shape.exchange;
+	return NULL;
+}
+
+/* The fastest kernel that can do it: columns or rows, and weights, in shared memory; tiles; the general one. */
 static void generate(Cuda *c, const Job *j, Generated *g)
 {
 	const DeviceBound *b = c->now;
+	g->columns = false;
 	bool test = g->made.mode == JOB_TEST;
 	const char *why = "the job";
 	Buf text = { .arena = &c->temp };
@@ -168,8 +198,15 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		s.cluster = s.team_blocks;
 	bool fits = g->made.leaves[0] <= (test ? MOST_LEAVES : j->sums) && g->made.leaf_rows <= j->row_capacity;
 
-	if (!g->made.general && fits)
+	if (!g->made.general && fits) {
+		why = columns_generate(c, &s, g, &text);
+		s.images |= g->columns;
+	}
+	if (why && !g->made.general && fits) {
+		if (s.cluster)
+			buf_printf(&text, "// no columns: %s\n", why);
 		why = kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->image);
+	}
 	g->refused = why && s.solo;
 	if (g->refused)
 		return;

@@ -182,13 +182,16 @@ static void unload(void *arg)
 		emulator_unload(l->kernel.module);
 }
 
-/* MICROPROP_CUDA_DROP=N, for tests: the N-th barrier of every kernel is left out. */
-static const char *without_barrier(Arena *a, const char *text, size_t len, uint32_t number)
+/* MICROPROP_CUDA_DROP=N, for tests: the N-th barrier of a block is left out of every kernel; N:TEXT, the N-th line that
+ * begins with TEXT. */
+static const char *without_line(Arena *a, const char *text, size_t len, const char *which)
 {
-	static const char barrier[] = "\tbar.sync 0;";
-	char *copy = arena_copy(a, text, len), *at = copy;
+	char *begin, *copy = arena_copy(a, text, len), *at = copy;
+	unsigned long number = strtoul(which, &begin, 10);
+	Buf line = { .arena = a };
 
-	for (uint32_t i = 1; (at = strstr(at, barrier)) != NULL; i++, at++)
+	buf_printf(&line, "\t%s", *begin == ':' ? begin + 1 : "bar.sync 0;");
+	for (unsigned long i = 1; (at = strstr(at, line.s)) != NULL; i++, at++)
 		if (i == number) {
 			memcpy(at, "\t//", 3);
 			break;
@@ -204,8 +207,8 @@ void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k)
 	if (m->driver) {
 		driver_load(m->driver, text, k);
 	} else {
-		uint32_t drop = number_or("MICROPROP_CUDA_DROP", 0);
-		k->module = emulator_load(m->emulator, drop ? without_barrier(&m->cx->scratch, text, len, drop) : text, len);
+		const char *drop = getenv("MICROPROP_CUDA_DROP");
+		k->module = emulator_load(m->emulator, drop ? without_line(&m->cx->scratch, text, len, drop) : text, len);
 		k->function = (void *)emulator_kernel(k->module, "microprop_train");
 	}
 	*l = (Loaded){ m, *k };

@@ -3,8 +3,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "columns.h"
+#include "cpu_layout.h"
 #include "cuda.h"
-#include "emit.h"
 
 extern const Target target_cuda, target_cpu;
 
@@ -297,6 +298,20 @@ static bool cuda_finite(const Program *p)
 	return c->device_newer ? !c->infinite : target_cpu.finite(c->cpu);
 }
 
+/* One layer of hidden units, between inputs and outputs: a batch of one leaf with index lists is computed by a cluster
+ * whose blocks have columns of it, if columns.c covers the rest. */
+static void print_columns(const Cuda *c, uint32_t team_blocks, Buf *out)
+{
+	const Layout *l = layout_of(c->cpu);
+	uint32_t blocks = min_u32(c->gpu ? c->gpu->most_cluster : 16, team_blocks);
+
+	if (c->half || l->panels != 2 || blocks < 2 || l->panel[0].list || l->panel[1].list ||
+	    l->part[l->panel[0].from].role != ROLE_INPUT || l->panel[1].from != l->panel[0].part)
+		return;
+	buf_printf(out, "\tbatch of 1 leaf, index lists: columns, a cluster of %u blocks with %u of %u hidden units each\n",
+	           blocks, columns_each(l->panel[0].targets, blocks), l->panel[0].targets);
+}
+
 static void cuda_print(const Program *p, Buf *out)
 {
 	const Cuda *c = &p->cuda;
@@ -309,6 +324,8 @@ static void cuda_print(const Program *p, Buf *out)
 		if (c->half)
 			team_blocks = min_u32(team_blocks, (uint32_t)ceil_div(LEAF_EXAMPLES, half_slice_rows(leaves)));
 		buf_printf(out, "\tbatch of %u leaves: %u teams of %u blocks\n", leaves, teams, team_blocks);
+		if (leaves == 1)
+			print_columns(c, team_blocks, out);
 	}
 	target_cpu.print(c->cpu, out);
 }

@@ -516,6 +516,58 @@ static const char cluster[] =
 	"barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;\n"
 	"add.u32 %r9, %r9, 100; setp.lt.u32 %p1, %r9, 200; @%p1 bra again;";
 
+/* A block writes to shared memory of the next one, which reads it after the barrier. */
+static const char remote[] =
+	"mov.u32 %r1, 3; add.u32 %r2, %cta, 1; rem.u32 %r2, %r2, %r1; mov.u32 %r3, 16; setp.eq.u32 %p4, %tid, 40;\n"
+	"mapa.shared::cluster.u32 %r4, %r3, %r2; @%p4 st.shared::cluster.u32 [%r4+4], %cta;\n"
+	"barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;\n"
+	"ld.shared.u32 %r5, [%r3+4]; mad.lo.u32 %r6, %cta, 4, 128; cvt.u64.u32 %d1, %r6; add.u64 %d1, %d1, %out;\n"
+	"setp.eq.u32 %p5, %tid, 7; @%p5 st.global.u32 [%d1], %r5;\n"
+	"barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;";
+
+/* The same, counted at a barrier in that memory, which warps wait for. */
+static const char counted[] =
+	"mov.u32 %r1, 3; add.u32 %r2, %cta, 1; rem.u32 %r2, %r2, %r1; mov.u32 %r3, 16; setp.eq.u32 %p4, %tid, 40;\n"
+	"setp.eq.u32 %p1, %tid, 0; @%p1 mbarrier.init.shared.b64 [%r3+16], 1; mov.u32 %r9, 0;\n"
+	"barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;\n"
+	"mapa.shared::cluster.u32 %r4, %r3, %r2;\n"
+	"@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r3+16], 4;\n"
+	"@%p4 st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r4+4], %cta, [%r4+16];\n"
+	"poll: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p2, [%r3+16], %r9; @!%p2 bra poll;\n"
+	"ld.shared.u32 %r5, [%r3+4]; mad.lo.u32 %r6, %cta, 4, 128; cvt.u64.u32 %d1, %r6; add.u64 %d1, %d1, %out;\n"
+	"setp.eq.u32 %p5, %tid, 7; @%p5 st.global.u32 [%d1], %r5;\n"
+	"barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;";
+
+static void remote_memory(void **state)
+{
+	(void)state;
+	char text[3000];
+
+	for (uint64_t seed = 0; seed < 8; seed++) {
+		Bench b;
+		bench_start(&b, (EmulatorOptions){ .seed = seed, .races = true });
+		b.l = (Launch){ .blocks = 3, .threads = 128, .cluster = 3, .shared = 64 };
+		works(&b, remote);
+		for (uint32_t i = 0; i < 3; i++)
+			assert_int_equal(b.out[32 + i], (i + 2) % 3);
+		sprintf(text, "%.*s%s", (int)(strstr(remote, "barrier") - remote), remote, strstr(remote, "ld.shared"));
+		fails(&b, text, ""); /* a race, or a word that was never written */
+		assert_true(mutant(text, remote, "mov.u32 %r3, 16", 0, "mov.u32 %r3, 64;"));
+		fails(&b, text, "of .shared memory, which has 64");
+		assert_true(mutant(text, remote, "rem.u32", 0, "mov.u32 %r2, 3;"));
+		fails(&b, text, "of a cluster of 3");
+		assert_true(mutant(text, remote, "mov.u32 %r3, 16", 0, "mov.u32 %r3, 18;"));
+		fails(&b, text, "are misaligned");
+		works(&b, counted);
+		assert_int_equal(b.out[33], 0);
+		assert_true(mutant(text, counted, "poll:", 0, "poll:"));
+		fails(&b, text, ""); /* a race, or a word that was never written */
+		assert_true(mutant(text, counted, "@%p1 mbarrier.init", 0, ""));
+		fails(&b, text, "was never written");
+		ctx_free(&b.cx);
+	}
+}
+
 static void clusters(void **state)
 {
 	(void)state;
@@ -730,9 +782,10 @@ static void runs_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(instructions),       cmocka_unit_test(floats),        cmocka_unit_test(grids),
-		cmocka_unit_test(mutants_are_caught), cmocka_unit_test(clusters),      cmocka_unit_test(bytes_do_not_race),
-		cmocka_unit_test(tensor_cores),       cmocka_unit_test(texts_refused), cmocka_unit_test(runs_refused),
+		cmocka_unit_test(instructions),       cmocka_unit_test(floats),       cmocka_unit_test(grids),
+		cmocka_unit_test(mutants_are_caught), cmocka_unit_test(clusters),     cmocka_unit_test(remote_memory),
+		cmocka_unit_test(bytes_do_not_race),  cmocka_unit_test(tensor_cores), cmocka_unit_test(texts_refused),
+		cmocka_unit_test(runs_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

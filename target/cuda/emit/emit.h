@@ -173,6 +173,8 @@ typedef struct Kernel {
 	struct RuleNumbers *numbers; /* NULL: gradients are stored as sums of the leaf; else the rule is applied at once */
 	struct Prepared *prepared;   /* what update_prepare has loaded; NULL: nothing */
 	bool times_steps;            /* thread 0 counts cycles of each step */
+	bool notes_bad;              /* a word is set where the error of a row is no finite number: */
+	Reg bad;                     /* its address in shared memory of the cluster */
 	struct Half *half;           /* bf16; NULL: floats */
 } Kernel;
 #define NO_BLOCK UINT16_MAX
@@ -441,7 +443,8 @@ void images_emit(Kernel *k); /* lists by input of all leaves of a job, for a ker
 /* ---- train.c: the kernel -------------------------------------------------------------------------- */
 
 /* The text of a kernel: declarations around instructions. param: bytes of its parameter */
-void kernel_wrap(const Emit *e, Buf *out, size_t param, uint32_t threads, bool clusters);
+/* cluster: 0 none, 1 the barrier of any, more: blocks of it, with barriers in their shared memory too */
+void kernel_wrap(const Emit *e, Buf *out, size_t param, uint32_t threads, uint32_t cluster);
 typedef struct Barrier {
 	Reg counter; /* address */
 	Reg turn;    /* arrivals that the next wait is for */
@@ -466,6 +469,7 @@ void barrier_all(Kernel *k, const Barrier *b); /* both */
 bool has_step(const Kernel *k, uint32_t kind);
 void verdicts_emit(Kernel *k);
 void spent(Kernel *k, uint32_t on); /* cycles of thread 0 since the last call: SPENT_ kinds, then steps */
+void spent_store(Kernel *k);
 /* The last threads of a block, which form tallies; those from Kernel.workers on may be more, with rows to judge. */
 enum { TALLY_WARP = 32 };
 /* NULL, or why not. shared: bytes of a block; exchange: of a team */

@@ -530,6 +530,11 @@ static void error_store(Kernel *k, const JudgedRow *r)
 		total = op2(e, REG_F, "add.rn.ftz.f32", total, value);
 	}
 	ins(e, "@$ st.global.f32 [$], $", r->is_row, place(e, k->row_error, add(e, k->row0, r->row), 4), total);
+	if (k->notes_bad) { /* the tally comes too late for it */
+		Reg none = op2(e, REG_F, "sub.rn.ftz.f32", total, total);
+		Reg bad = op2(e, REG_P, "setp.neu.ftz.f32", none, imm_f(0));
+		ins(e, "@$ st.relaxed.cluster.shared::cluster.u32 [$], 1", op2(e, REG_P, "and.pred", bad, r->is_row), k->bad);
+	}
 }
 
 void judge_rows(Kernel *k, uint32_t first, uint32_t threads)

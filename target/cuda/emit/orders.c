@@ -73,5 +73,5 @@ void orders_text(uint32_t threads, Arena *a, Buf *out)
 	ins(e, "bra L#", top);
 	label_here(e, done);
 	ins(e, "ret");
-	kernel_wrap(e, out, sizeof(OrderJob), threads, false);
+	kernel_wrap(e, out, sizeof(OrderJob), threads, 0);
 }

@@ -25,7 +25,7 @@ void spent(Kernel *k, uint32_t on)
 	if_end(e, end);
 }
 
-static void spent_store(Kernel *k)
+void spent_store(Kernel *k)
 {
 	Emit *e = k->e;
 	Reg kinds = imm(SPENT_KINDS + STEPS_TIMED), result = POINTER(k, result);
@@ -478,13 +478,18 @@ static void declare_registers(const Emit *e, Buf *out)
 			buf_printf(out, "\t.reg .%s<%u>;\n", types[i], e->used[i]);
 }
 
-void kernel_wrap(const Emit *e, Buf *out, size_t param, uint32_t threads, bool clusters)
+void kernel_wrap(const Emit *e, Buf *out, size_t param, uint32_t threads, uint32_t cluster)
 {
-	buf_puts(out, clusters ? ".version 8.0\n.target sm_90\n" : ".version 7.1\n.target sm_80\n");
+	buf_puts(out, cluster > 1 ? ".version 8.1\n.target sm_90\n"
+	              : cluster   ? ".version 8.0\n.target sm_90\n"
+	                          : ".version 7.1\n.target sm_80\n");
 	buf_printf(out,
 	           ".address_size 64\n.extern .shared .align 16 .b8 memory[];\n"
-	           ".visible .entry microprop_train(.param .align 8 .b8 job[%zu])\n.maxntid %u, 1, 1\n.minnctapersm 1\n{\n",
-	           param, threads);
+	           ".visible .entry microprop_train(.param .align 8 .b8 job[%zu])\n",
+	           param);
+	if (cluster > 1)
+		buf_printf(out, ".explicitcluster\n.reqnctapercluster %u, 1, 1\n", cluster);
+	buf_printf(out, ".maxntid %u, 1, 1\n.minnctapersm 1\n{\n", threads);
 	declare_registers(e, out);
 	buf_add(out, e->text.s, e->text.len);
 	buf_puts(out, "}\n");

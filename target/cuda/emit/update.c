@@ -248,7 +248,7 @@ void rule_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, 
 
 void infinite_check(Kernel *k, Reg p)
 {
-	ins(k->e, "@$ st.global.u32 [$+#], 1", p, POINTER(k, result), (uint32_t)offsetof(JobResult, infinite));
+	ins(k->e, "@$ st.relaxed.gpu.global.u32 [$+#], 1", p, POINTER(k, result), (uint32_t)offsetof(JobResult, infinite));
 }
 
 /* Columns past the last have no gradient, so that what is there stays finite. */

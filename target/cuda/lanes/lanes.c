@@ -709,5 +709,5 @@ void lanes_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared)
 		sparse_begin(&k, tid);
 	train_lanes(&k, mad(e, op3(e, REG_R, "mad.lo.u32", warp, blocks, block), 32, lane));
 	ins(e, "ret");
-	kernel_wrap(e, out, sizeof(LaneJob), s->threads, false);
+	kernel_wrap(e, out, sizeof(LaneJob), s->threads, 0);
 }

@@ -403,5 +403,5 @@ void teams_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared)
 	teams_train(&t, number);
 	ins(e, "ret");
 	*shared = t.p->block_bytes + teams * t.p->bytes;
-	kernel_wrap(e, out, sizeof(LaneJob), s->threads, false);
+	kernel_wrap(e, out, sizeof(LaneJob), s->threads, 0);
 }

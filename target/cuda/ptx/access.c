@@ -24,6 +24,7 @@ typedef struct Place {
 	uint8_t *at;
 	uint64_t address;       /* as the program sees it */
 	uint32_t word, bytes;   /* shared: of the block's array of states */
+	Block *block;           /* shared: that has it */
 	Allocation *allocation; /* global */
 } Place;
 
@@ -53,6 +54,7 @@ static Place place(Grid *g, const Warp *w, Space space, uint64_t address, uint32
 	case IN_PARAM: inside(g, w, lane, &p, space, g->param, g->k->param_bytes); break;
 	case IN_LOCAL: inside(g, w, lane, &p, space, w->local + (uint64_t)lane * g->k->local, g->k->local); break;
 	case IN_SHARED:
+		p.block = w->block;
 		inside(g, w, lane, &p, space, w->block->shared, g->shared_bytes);
 		p.word = (uint32_t)(address / 4);
 		break;
@@ -68,11 +70,32 @@ static Place place(Grid *g, const Warp *w, Space space, uint64_t address, uint32
 	return p;
 }
 
+/* Shared memory of a block of the cluster: mapa has put its rank, and 1, above the address. */
+static Place place_remote(Grid *g, const Warp *w, uint32_t address, uint32_t lane, uint32_t bytes)
+{
+	uint32_t rank = address >> REMOTE_SHIFT;
+	Place p = { .address = address & (((uint32_t)1 << REMOTE_SHIFT) - 1), .bytes = bytes, .block = w->block };
+
+	if (rank > g->cluster)
+		grid_fail(g, w, lane, "an address of block %u of a cluster of %u", rank - 1, g->cluster);
+	if (rank)
+		p.block = &g->block[w->block->number / g->cluster * g->cluster + rank - 1];
+	if (p.address & (bytes - 1))
+		grid_fail(g, w, lane, "%u bytes at address 0x%llx are misaligned", bytes, (unsigned long long)p.address);
+	if (!p.block->live)
+		grid_fail(g, w, lane, "block %u, whose shared memory this is, has ended", p.block->number);
+	inside(g, w, lane, &p, IN_SHARED, p.block->shared, g->shared_bytes);
+	p.word = (uint32_t)(p.address / 4);
+	return p;
+}
+
 static Place place_of(Grid *g, const Warp *w, const Insn *i, uint32_t lane, uint32_t bytes)
 {
 	bool wide = i->space == IN_GLOBAL || i->space == IN_CONST;
 	uint64_t address = lane_word(g, w, i->a[0], lane, wide) + (uint64_t)i->offset;
 
+	if (i->remote)
+		return place_remote(g, w, (uint32_t)address, lane, bytes);
 	return place(g, w, (Space)i->space, i->space == IN_SHARED ? (uint32_t)address : address, lane, bytes);
 }
 
@@ -91,7 +114,7 @@ static void touch(Grid *g, Warp *w, Space space, const Place *p, uint32_t lane, 
 		return;
 	for (uint32_t k = 0; k < words; k++) {
 		if (space == IN_SHARED)
-			races_touch(g, w, lane, &w->block->shadow, g->shared_bytes / 4 + 1, p->word + k, byte_mask(p), how,
+			races_touch(g, w, lane, &p->block->shadow, g->shared_bytes / 4 + 1, p->word + k, byte_mask(p), how,
 			            "shared word");
 		else if (space == IN_GLOBAL)
 			races_touch(g, w, lane, &p->allocation->shadow, p->allocation->bytes / 4 + 1,
@@ -105,7 +128,7 @@ static void check_read(Grid *g, Warp *w, const Place *p, uint32_t lane)
 	uint8_t need = byte_mask(p);
 
 	for (uint32_t k = 0; k < words; k++) {
-		uint8_t state = w->block->word[p->word + k];
+		uint8_t state = p->block->word[p->word + k];
 		if (state & WORD_IN_FLIGHT)
 			grid_fail(g, w, lane, "shared word at %llu: a copy by cp.async is on its way to it",
 			          (unsigned long long)p->address + 4 * k);
@@ -119,10 +142,10 @@ static void mark_written(Grid *g, Warp *w, const Place *p, uint32_t lane)
 	uint32_t words = p->bytes > 4 ? p->bytes / 4 : 1;
 
 	for (uint32_t k = 0; k < words; k++) {
-		if (w->block->word[p->word + k] & WORD_IN_FLIGHT)
+		if (p->block->word[p->word + k] & WORD_IN_FLIGHT)
 			grid_fail(g, w, lane, "shared word at %llu: a copy by cp.async is on its way to it",
 			          (unsigned long long)p->address + 4 * k);
-		w->block->word[p->word + k] |= byte_mask(p);
+		p->block->word[p->word + k] |= byte_mask(p);
 	}
 }
 
@@ -147,7 +170,7 @@ static uint8_t *places(Grid *g, const Warp *w, const Insn *i, uint32_t mask, uin
 	                                          : w->reg + (uint64_t)i->a[0] * LANES;
 	uint8_t *memory = w->block->shared;
 
-	if (g->races || type_bytes((Type)i->type) != 4 || (i->space != IN_SHARED && i->space != IN_GLOBAL))
+	if (g->races || i->remote || type_bytes((Type)i->type) != 4 || (i->space != IN_SHARED && i->space != IN_GLOBAL))
 		return NULL;
 	for (uint32_t l = 0; l < LANES; l++) {
 		if (i->space == IN_SHARED)
@@ -339,6 +362,23 @@ void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		check_same_word(g, w, i, mask, place, data);
 }
 
+uint32_t lane_value(const Grid *g, const Warp *w, uint32_t slot, uint32_t lane)
+{
+	return (uint32_t)lane_word(g, w, slot, lane, false);
+}
+
+uint8_t *shared_place(Grid *g, Warp *w, const Insn *i, uint32_t lane, uint32_t bytes, Access how)
+{
+	Place p = place_of(g, w, i, lane, bytes);
+
+	if (how == ACCESS_WRITE)
+		mark_written(g, w, &p, lane);
+	else
+		check_read(g, w, &p, lane);
+	touch(g, w, IN_SHARED, &p, lane, how);
+	return p.at;
+}
+
 /* ---- atomics ---- */
 
 uint64_t atomic_apply(AtomicOp op, Type t, uint64_t old, uint64_t b, uint64_t c)
@@ -444,7 +484,7 @@ void access_commit(Warp *w, uint32_t mask)
 static void land(Grid *g, Warp *w, Copy *c)
 {
 	uint8_t *to = w->block->shared + c->to;
-	Place p = { .at = to, .address = c->to, .word = c->to / 4, .bytes = c->bytes + c->zeros };
+	Place p = { .at = to, .address = c->to, .word = c->to / 4, .bytes = c->bytes + c->zeros, .block = w->block };
 
 	if (!c->read)
 		memcpy(c->data, (const void *)(uintptr_t)c->from, c->bytes);

@@ -311,11 +311,65 @@ static bool parse_space(Parts *s, Insn *i)
 {
 	int k = part_of(s, space_names, COUNT(space_names));
 
-	if (k < 0 && part_take(s, "shared::cta"))
+	i->remote = k < 0 && part_take(s, "shared::cluster");
+	if (i->remote || (k < 0 && part_take(s, "shared::cta")))
 		k = IN_SHARED;
 	if (k >= 0)
 		i->space = (uint8_t)k;
 	return k >= 0;
+}
+
+/* st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [a], { ... }, [mbarrier] */
+static void parse_store_async(Parser *p, Insn *i, Parts *s)
+{
+	i->op = OP_STORE_ASYNC;
+	if (!parse_space(s, i) || !i->remote || !part_take(s, "mbarrier::complete_tx::bytes"))
+		unknown(p, s);
+	i->width = part_take(s, "v2") ? 2 : part_take(s, "v4") ? 4 : 1;
+	Type t = last_type(p, s);
+	if (type_bytes(t) != 4)
+		unknown(p, s);
+	i->type = (uint8_t)t;
+	take_address(p, i, IN_SHARED);
+	i->target = (uint32_t)i->offset;
+	ptx_expect(p, ",");
+	if (i->width > 1)
+		i->sources += (uint8_t)take_list(p, i->a + 1, 4, t, false, false);
+	else
+		i->a[i->sources++] = take_source(p, t);
+	if (i->sources != 1 + i->width)
+		parse_fail(p, s->whole, NULL, "expected %u registers", i->width);
+	ptx_expect(p, ",");
+	take_address(p, i, IN_SHARED);
+}
+
+/* Waits have parities; arrivals leave no state. */
+static void parse_mbarrier(Parser *p, Insn *i, Parts *s)
+{
+	static const char *const names[] = { "init", "arrive", "try_wait" };
+	static const uint8_t ops[] = { M_INIT, M_ARRIVE, M_WAIT };
+	int op = part_of(s, names, COUNT(names));
+
+	if (op < 0)
+		unknown(p, s);
+	i->op = OP_MBARRIER;
+	i->sub = op == 1 && part_take(s, "expect_tx") ? M_EXPECT : ops[op];
+	if (i->sub == M_WAIT && !part_take(s, "parity"))
+		unknown(p, s);
+	if (part_take(s, i->sub == M_WAIT ? "acquire" : "release") && !part_take(s, "cluster"))
+		unknown(p, s);
+	if (!parse_space(s, i) || i->space != IN_SHARED || last_type(p, s) != T_B64)
+		unknown(p, s);
+	if (i->sub == M_WAIT) {
+		i->d[i->results++] = take_register(p, T_PRED, false);
+		ptx_expect(p, ",");
+	} else if (i->sub != M_INIT) {
+		ptx_expect(p, "_");
+		ptx_expect(p, ",");
+	}
+	take_address(p, i, IN_SHARED);
+	if (i->sub != M_ARRIVE)
+		add_source(p, i, T_U32);
 }
 
 static void parse_memory(Parser *p, Insn *i, Parts *s)
@@ -336,6 +390,10 @@ static void parse_memory(Parser *p, Insn *i, Parts *s)
 		                                 "L2::256B" };
 	bool load = ptx_is(s->part[0], "ld");
 
+	if (!load && part_take(s, "async")) {
+		parse_store_async(p, i, s);
+		return;
+	}
 	i->op = load ? OP_LOAD : OP_STORE;
 	parse_order(p, i, s);
 	if (!parse_space(s, i) || (i->order == O_ACQUIRE && !load) || (i->order == O_RELEASE && load) ||
@@ -663,14 +721,15 @@ static const struct {
 	const char *name;
 	void (*parse)(Parser *p, Insn *i, Parts *s);
 } kinds[] = {
-	{ "setp", parse_setp },       { "selp", parse_selp },      { "mov", parse_mov },
-	{ "ld", parse_memory },       { "st", parse_memory },      { "atom", parse_atomic },
-	{ "red", parse_atomic },      { "cp", parse_copy },        { "bar", parse_barrier },
-	{ "barrier", parse_barrier }, { "shfl", parse_shuffle },   { "vote", parse_vote },
-	{ "match", parse_warp_sum },  { "redux", parse_warp_sum }, { "bra", parse_branch },
-	{ "membar", parse_fence },    { "fence", parse_fence },    { "prefetch", parse_prefetch },
-	{ "nanosleep", parse_sleep }, { "exit", parse_end },       { "ret", parse_end },
-	{ "trap", parse_end },        { "mma", parse_mma },        { "ldmatrix", parse_ldmatrix },
+	{ "setp", parse_setp },         { "selp", parse_selp },      { "mov", parse_mov },
+	{ "ld", parse_memory },         { "st", parse_memory },      { "atom", parse_atomic },
+	{ "red", parse_atomic },        { "cp", parse_copy },        { "bar", parse_barrier },
+	{ "barrier", parse_barrier },   { "shfl", parse_shuffle },   { "vote", parse_vote },
+	{ "match", parse_warp_sum },    { "redux", parse_warp_sum }, { "bra", parse_branch },
+	{ "membar", parse_fence },      { "fence", parse_fence },    { "prefetch", parse_prefetch },
+	{ "nanosleep", parse_sleep },   { "exit", parse_end },       { "ret", parse_end },
+	{ "trap", parse_end },          { "mma", parse_mma },        { "ldmatrix", parse_ldmatrix },
+	{ "mbarrier", parse_mbarrier },
 };
 
 static void parse_operation(Parser *p, Insn *i, Parts *s)

@@ -415,6 +415,12 @@ static void parse_limits(Parser *p)
 					parse_fail(p, p->now, NULL, "blocks have one dimension");
 		} else if (ptx_take(p, ".minnctapersm") || ptx_take(p, ".maxnreg") || ptx_take(p, ".maxclusterrank")) {
 			take_whole(p, "a number", 1024);
+		} else if (ptx_take(p, ".explicitcluster")) {
+			continue;
+		} else if (ptx_take(p, ".reqnctapercluster")) {
+			take_whole(p, "a number of blocks", 16);
+			while (ptx_take(p, ","))
+				take_whole(p, "1", 1);
 		} else {
 			return;
 		}

@@ -53,10 +53,12 @@ typedef enum Op {
 	OP_ATOMIC, /* sub: an AtomicOp; no result: red */
 	OP_COPY,   /* cp.async */
 	OP_COMMIT,
-	OP_WAIT,    /* offset: groups that may be left; -1: none, committed or not */
-	OP_NOTHING, /* prefetch */
-	OP_BARRIER, /* sub: a BarrierKind */
-	OP_CLUSTER, /* likewise */
+	OP_WAIT,        /* offset: groups that may be left; -1: none, committed or not */
+	OP_NOTHING,     /* prefetch */
+	OP_BARRIER,     /* sub: a BarrierKind */
+	OP_CLUSTER,     /* likewise */
+	OP_MBARRIER,    /* sub: an MbarrierOp */
+	OP_STORE_ASYNC, /* target: offset of the first address */
 	OP_WARP_SYNC,
 	OP_FENCE,
 	OP_SHUFFLE, /* sub: a ShuffleKind */
@@ -89,6 +91,7 @@ typedef enum Compare { C_EQ, C_NE, C_LT, C_LE, C_GT, C_GE, C_NUM, C_NAN, C_UNORD
 typedef enum PredOp { P_MOV, P_NOT, P_AND, P_OR, P_XOR } PredOp;
 typedef enum AtomicOp { A_ADD, A_AND, A_OR, A_XOR, A_MIN, A_MAX, A_EXCH, A_CAS, A_INC, A_DEC } AtomicOp;
 typedef enum BarrierKind { B_SYNC, B_ARRIVE, B_POPC, B_AND, B_OR } BarrierKind; /* of a cluster: B_SYNC waits */
+typedef enum MbarrierOp { M_INIT, M_ARRIVE, M_EXPECT, M_WAIT } MbarrierOp;
 typedef enum ShuffleKind { S_IDX, S_UP, S_DOWN, S_BFLY } ShuffleKind;
 typedef enum VoteKind { V_BALLOT, V_ANY, V_ALL, V_UNI } VoteKind;
 typedef enum Space { IN_PARAM, IN_SHARED, IN_GLOBAL, IN_LOCAL, IN_CONST } Space;
@@ -105,6 +108,7 @@ typedef struct Insn {
 	uint8_t sources;                       /* used of a */
 	uint8_t join;                          /* setp: 0, or PredOp P_AND, P_OR, P_XOR */
 	bool ftz, guard_not, narrow, last_not; /* narrow: scope .cta; last_not: the source that is a predicate is negated */
+	bool remote;                           /* shared memory of any block of the cluster */
 	uint32_t guard;                        /* slot; NO_SLOT: always */
 	uint32_t d[MOST_RESULTS], a[MOST_SOURCES];
 	int64_t offset;  /* of an address; or a number of the instruction itself */
@@ -318,6 +322,7 @@ struct Block {
 	Warp *warp;
 	uint32_t live; /* warps */
 };
+enum { REMOTE_SHIFT = 24 };                         /* of addresses of a cluster: ranks are above */
 enum { WORD_DEFINED = 0xf, WORD_IN_FLIGHT = 0x10 }; /* WORD_DEFINED: a bit for each byte */
 
 /* Blocks with a barrier of their own, which all their threads arrive at before they wait. */
@@ -368,6 +373,7 @@ void warp_ready(Grid *g, Warp *w);
 void warp_unready(Grid *g, const Warp *w);
 
 /* ---- access.c ---- */
+typedef enum Access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC_READ, ACCESS_ATOMIC } Access;
 void access_load(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 void access_atomic(Grid *g, Warp *w, const Insn *i, uint32_t mask);
@@ -375,7 +381,14 @@ void access_copy(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 void access_commit(Warp *w, uint32_t mask);
 void access_wait(Grid *g, Warp *w, int64_t left, uint32_t mask);
 void access_matrices(Grid *g, Warp *w, const Insn *i, uint32_t mask); /* ldmatrix */
+/* Where a lane accesses shared memory, of any block if the instruction says so; checked and noted. */
+uint8_t *shared_place(Grid *g, Warp *w, const Insn *i, uint32_t lane, uint32_t bytes, Access how);
+uint32_t lane_value(const Grid *g, const Warp *w, uint32_t slot, uint32_t lane);
 uint64_t atomic_apply(AtomicOp op, Type t, uint64_t old, uint64_t b, uint64_t c);
+
+/* ---- mbarrier.c ---- */
+void mbarrier_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+void store_async(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 
 /* ---- matrix.c ---- */
 void matrix_multiply(Grid *g, Warp *w, const Insn *i, uint32_t mask);
@@ -405,7 +418,6 @@ Allocation *allocation_find(const Emulator *e, uint64_t address); /* NULL: none 
 uint8_t *allocation_add(Emulator *e, uint64_t bytes, bool constant);
 
 /* ---- races.c ---- */
-typedef enum Access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC_READ, ACCESS_ATOMIC } Access;
 void races_start(Grid *g);
 void races_touch(Grid *g, Warp *w, uint32_t lane, struct Shadow **shadow, uint64_t words, uint64_t word, uint8_t bytes,
                  Access how, const char *what);

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/* Clerks: warps beside those that compute. One in each block copies cases and tables ahead, and forms errors and
+ * verdicts; one in the last block adds these up, and tells all whether the job goes on. In: tables of the schedule,
+ * outputs. Out: lists and targets in shared memory, an update ahead; tallies. */
+#include "columns.h"
+
+/* What is known of later updates. */
+typedef struct Ahead {
+	Reg cycle;                               /* number of the next update in the cycle */
+	Reg number[MOST_TURNS], own[MOST_TURNS]; /* cases of the next update: of all rows, of the block's */
+	Reg rows, param;                         /* of the next update, */
+	Reg after, cases;                        /* and of the one after it: rows, D */
+} Ahead;
+
+static Reg advanced(Columns *c, Reg x)
+{
+	Emit *e = c->k->e;
+	Reg next = add(e, x, imm(1)), cycle = reg(e, REG_R);
+
+	ins(e, "ld.param.u32 $, [job+#]", cycle, (uint32_t)offsetof(Job, updates_cycle));
+	return op3(e, REG_R, "selp.u32", next, imm(0), less(e, next, cycle));
+}
+
+/* ---- tables ---- */
+
+/* An update has one leaf, and that one chunk, of the same number. */
+static void chunk_load(Columns *c, Reg number, Reg rows, Reg cases)
+{
+	Kernel *k = c->k;
+	Reg chunk = place(k->e, POINTER(k, chunk), number, sizeof(DeviceChunk));
+
+	ins(k->e, "ld.global.nc.u32 $, [$+#]", rows, chunk, (uint32_t)offsetof(DeviceChunk, rows));
+	ins(k->e, "ld.global.nc.u64 $, [$+#]", cases, chunk, (uint32_t)offsetof(DeviceChunk, cases));
+}
+
+static void param_load(Columns *c, Reg number, Reg param)
+{
+	Kernel *k = c->k;
+	Reg update = place(k->e, POINTER(k, update), number, sizeof(DeviceUpdate));
+
+	ins(k->e, "ld.global.nc.u32 $, [$+#]", param, update, (uint32_t)offsetof(DeviceUpdate, param));
+}
+
+/* Numbers of cases, 0 past the last row; under way. */
+static void numbers_load(Columns *c, const Ahead *a, Reg cases, Reg rows)
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	Reg from = op2(e, REG_D, "add.u64", op2(e, REG_D, "shl.b64", cases, imm(2)), POINTER(k, cases));
+
+	for (uint32_t t = 0; t < c->all_turns + c->own_turns; t++) {
+		bool own = t >= c->all_turns;
+		Reg to = own ? a->own[t - c->all_turns] : a->number[t];
+		Reg row = add(e, c->lane, imm(32 * (own ? t - c->all_turns : t)));
+		row = own ? add(e, k->row0, row) : row;
+		ins(e, "mov.u32 $, 0", to);
+		ins(e, "@$ ld.global.nc.u32 $, [$]", less(e, row, rows), to, place(e, from, row, 4));
+	}
+}
+
+/* ---- copies, under way ---- */
+
+static Reg case_of(Columns *c, Reg number) { return op2(c->k->e, REG_R, "and.b32", number, imm(ROW_CASE)); }
+
+/* Index lists by row. */
+static void lists_copy(Columns *c, const Ahead *a, Reg to)
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	Reg lists = POINTER(k, data.short_list);
+
+	for (uint32_t t = 0; t < c->all_turns; t++) {
+		Reg row = add(e, c->lane, imm(32 * t)), is = less(e, row, imm(c->rows)), at = mad(e, row, c->list_row, to);
+		Reg from = place(e, lists, case_of(c, a->number[t]), c->list_row);
+		for (uint32_t q = 0; q < c->list_row; q += 16)
+			ins(e, "@$ cp.async.cg.shared.global [$+#], [$+#], 16", is, at, c->at_lists + q, from, q);
+	}
+}
+
+/* The same by input. */
+static void image_copy(Columns *c, Reg number, Reg to)
+{
+	Emit *e = c->k->e;
+	Reg from = place(e, POINTER(c->k, images), number, c->image);
+	Loop l = loop_begin(e, mul(e, c->lane, 16), imm(c->image), 32 * 16);
+
+	ins(e, "cp.async.cg.shared.global [$+#], [$], 16", add(e, to, l.i), c->at_image, place(e, from, l.i, 1));
+	loop_end(e, &l);
+}
+
+/* Targets and code words of the block's rows. */
+static void targets_copy(Columns *c, const Ahead *a, Reg to, Reg rows)
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	uint32_t targets = k->s->job->data.targets;
+
+	for (uint32_t t = 0; t < c->own_turns; t++) {
+		Reg own = add(e, c->lane, imm(32 * t)), number = case_of(c, a->own[t]);
+		Reg is = op2(e, REG_P, "and.pred", less(e, own, imm(k->block_rows)), less(e, add(e, k->row0, own), rows));
+		uint32_t past = if_begin(e, is);
+		Reg at = add(e, mad(e, own, k->target_row, to), imm(k->at_targets));
+		Reg from = place(e, POINTER(k, data.y), number, 4 * targets);
+		for (uint32_t i = 0; i < targets; i++)
+			ins(e, "cp.async.ca.shared.global [$+#], [$+#], 4", at, 4 * i, from, 4 * i);
+		if (k->s->job->data.code_count)
+			ins(e, "cp.async.cg.shared.global [$+#], [$], 16", mad(e, own, sizeof(CodeOwn), to), k->at_own,
+			    place(e, POINTER(k, data.own), number, sizeof(CodeOwn)));
+		if_end(e, past);
+	}
+}
+
+/* Everything of an update. */
+static void cases_copy(Columns *c, const Ahead *a, Reg to)
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+
+	remark(e, "cases of an update");
+	image_copy(c, a->cycle, to);
+	lists_copy(c, a, to);
+	targets_copy(c, a, to, a->rows);
+	uint32_t past = if_begin(e, less(e, c->lane, imm(P_COUNT)));
+	ins(e, "cp.async.ca.shared.global [$+#], [$], 8", mad(e, c->lane, 8, to), c->at_numbers,
+	    place(e, place(e, POINTER(k, param), a->param, P_COUNT * 8), c->lane, 8));
+	if_end(e, past);
+	uint32_t other = if_begin(e, same(e, c->lane, imm(0)));
+	ins(e, "st.shared.u32 [$+#], $", to, c->at_count, a->rows);
+	if_end(e, other);
+}
+
+static Ahead ahead_new(Columns *c)
+{
+	Emit *e = c->k->e;
+	Ahead a = { .cycle = op1(e, REG_R, "mov.u32", imm(0)), .rows = reg(e, REG_R), .param = reg(e, REG_R) };
+
+	a.after = reg(e, REG_R);
+	a.cases = reg(e, REG_D);
+	for (uint32_t t = 0; t < MOST_TURNS; t++) {
+		a.number[t] = reg(e, REG_R);
+		a.own[t] = reg(e, REG_R);
+	}
+	return a;
+}
+
+/* Tables of update `cycle` and of the one after it; all that a copy of the first needs. */
+static void tables_load(Columns *c, const Ahead *a)
+{
+	Reg cases = reg(c->k->e, REG_D);
+
+	chunk_load(c, a->cycle, a->rows, cases);
+	param_load(c, a->cycle, a->param);
+	chunk_load(c, advanced(c, a->cycle), a->after, a->cases);
+	numbers_load(c, a, cases, a->rows);
+}
+
+void clerk_begin(Columns *c)
+{
+	Emit *e = c->k->e;
+	Ahead a = ahead_new(c);
+	uint32_t other = if_begin(e, same(e, c->warp, imm(c->warps)));
+
+	tables_load(c, &a);
+	cases_copy(c, &a, c->now);
+	ins(e, "cp.async.wait_all");
+	if_end(e, other);
+}
+
+/* ---- errors and verdicts ---- */
+
+/* The clerk of tallies learns that the errors of the block's rows are there, and whether one is no number. */
+static void judged_arrive(Columns *c)
+{
+	Emit *e = c->k->e;
+
+	ins(e, "bar.warp.sync 0xffffffff");
+	uint32_t other = if_begin(e, same(e, c->lane, imm(0)));
+	bar_arrive(c, bar_at(c, BAR_JUDGED), imm(c->blocks - 1));
+	if_end(e, other);
+}
+
+void clerk_emit(Columns *c)
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	Ahead a = ahead_new(c);
+	Reg left = reg(e, REG_R);
+	uint32_t top = label(e);
+
+	ins(e, "ld.param.u32 $, [job+#]", left, (uint32_t)offsetof(Job, updates));
+	ins(e, "mov.u32 $, $", a.cycle, advanced(c, a.cycle));
+	tables_load(c, &a);
+	label_here(e, top);
+	update_begin(c);
+	cases_copy(c, &a, other_cases(c));
+	/* tables: of the update after the next one, then of that after it */
+	ins(e, "mov.u32 $, $", a.rows, a.after);
+	numbers_load(c, &a, a.cases, a.rows);
+	ins(e, "mov.u32 $, $", a.cycle, advanced(c, a.cycle));
+	param_load(c, a.cycle, a.param);
+	chunk_load(c, advanced(c, a.cycle), a.after, a.cases);
+	meet(c, NAMED_OUTPUTS, c->warps + 1);
+	tallied_wait(c);
+	Kernel *one = update_kernel(c, c->parity);
+	one->notes_bad = true;
+	one->bad = remote(c, imm(c->blocks - 1), add(e, k->memory, imm(c->at_bad)));
+	judge_rows(one, c->workers, 32);
+	judged_arrive(c);
+	ins(e, "cp.async.wait_all");
+	meet(c, NAMED_END, c->warps + 1);
+	turn_over(c);
+	ins(e, "sub.u32 $, $, 1", left, left);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", left, imm(0)), top);
+}
+
+/* ---- tallies ---- */
+
+/* All blocks may make the update, or none. */
+static void tallied_arrive(Columns *c, Reg stop)
+{
+	Emit *e = c->k->e;
+	uint32_t none = if_begin(e, less(e, c->lane, imm(c->blocks)));
+	Reg flag = add(e, mad(e, c->parity, 4, c->k->memory), imm(c->at_stop));
+
+	ins(e, "st.shared::cluster.u32 [$], $", remote(c, c->lane, flag), stop);
+	bar_arrive(c, mad(e, c->parity, 8, bar_at(c, BAR_TALLIED)), c->lane);
+	if_end(e, none);
+	ins(e, "bar.warp.sync 0xffffffff");
+}
+
+/* Update by update: the tally of the one before. At the end of an epoch, others wait for it; else it is formed while
+ * they go on. */
+void tally_emit(Columns *c)
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	uint32_t top = label(e), first = label(e), next = label(e), last = label(e);
+	Reg cycle = op1(e, REG_R, "mov.u32", imm(0)), i = op1(e, REG_R, "mov.u32", imm(0)), updates = reg(e, REG_R);
+	Reg rows = op1(e, REG_R, "mov.u32", imm(0)), cases = reg(e, REG_D), ends = reg(e, REG_R);
+	Reg update = op1(e, REG_D, "mov.u64", POINTER(k, update)), result = POINTER(k, result);
+
+	uint32_t other = if_begin(e, same(e, k->member, imm(c->blocks - 1)));
+	ins(e, "ld.param.u32 $, [job+#]", updates, (uint32_t)offsetof(Job, updates));
+	label_here(e, top);
+	ins(e, "@$ bra L#", same(e, i, imm(0)), first);
+	/* the update before: its parity is the other one */
+	Reg before = op2(e, REG_R, "xor.b32", c->parity, imm(1));
+	ins(e, "ld.global.nc.u8 $, [$+#]", ends, update, (uint32_t)offsetof(DeviceUpdate, ends_epoch));
+	bar_wait(c, bar_at(c, BAR_JUDGED), before);
+	Reg bad = load(e, REG_R, "ld.shared.u32", k->memory, c->at_bad);
+	Reg waits = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "or.b32", bad, ends), imm(0));
+	Reg is_last = op2(e, REG_P, "setp.ge.u32", i, updates);
+	waits = op2(e, REG_P, "or.pred", waits, is_last);
+	uint32_t now = unless_begin(e, waits);
+	tallied_arrive(c, imm(0));
+	if_end(e, now);
+	Kernel *one = update_kernel(c, before);
+	one->rows = rows;
+	tally_leaf(one, imm(1));
+	ins(e, "bar.warp.sync 0xffffffff");
+	tally_update(one, update);
+	ins(e, "bar.warp.sync 0xffffffff");
+	ins(e, "@$ bra L#", is_last, last);
+	ins(e, "@!$ bra L#", waits, next);
+	/* weights of the update before are finite, or not: all have been made */
+	bar_wait(c, bar_at(c, BAR_DELTA), c->parity);
+	Reg stop = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, stop));
+	Reg infinite = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, infinite));
+	infinite = op3(e, REG_R, "selp.u32", infinite, imm(0), op2(e, REG_P, "setp.ne.u32", ends, imm(0)));
+	stop = op2(e, REG_R, "or.b32", op2(e, REG_R, "or.b32", stop, infinite), bad);
+	tallied_arrive(c, stop);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", stop, imm(0)), last);
+	ins(e, "bra L#", next);
+	label_here(e, first);
+	tallied_arrive(c, imm(0));
+	label_here(e, next);
+	ins(e, "mov.u64 $, $", update, place(e, POINTER(k, update), cycle, sizeof(DeviceUpdate)));
+	chunk_load(c, cycle, rows, cases);
+	ins(e, "mov.u32 $, $", cycle, advanced(c, cycle));
+	ins(e, "add.u32 $, $, 1", i, i);
+	turn_over(c);
+	ins(e, "bra L#", top);
+	label_here(e, last);
+	if_end(e, other);
+}

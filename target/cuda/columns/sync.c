@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* Barriers. In shared memory of each block: ACT and HIDDEN count bytes that other blocks store, the others arrivals. A
+ * phase is an update, so that a wait needs its parity; columns.h says what they order.
+ *
+ * Must hold: nothing of a later phase reaches a barrier before all that belongs to this one. Activations and weights
+ * to outputs are sent after deltas of all blocks of the update before have come, which follow ACT there; deltas, after
+ * activations of all blocks, which follow DELTA and HIDDEN there; JUDGED, after TALLIED, which follows it; TALLIED of
+ * two updates later, after all blocks have passed it, since all their clerks have arrived at JUDGED. */
+#include "columns.h"
+
+enum { MOST_POLLS = 1 << 24 };
+
+Reg bar_at(Columns *c, uint32_t bar) { return add(c->k->e, c->k->memory, imm(c->at_bars + 8 * bar)); }
+
+void bars_begin(Columns *c)
+{
+	const uint32_t arrivals[BARS] = { 1, c->blocks * c->store_warps, 1, c->blocks, 1, 1 };
+
+	for (uint32_t i = 0; i < BARS; i++)
+		ins(c->k->e, "mbarrier.init.shared.b64 [$], #", bar_at(c, i), arrivals[i]);
+}
+
+void bar_expect(Columns *c, uint32_t bar, Reg bytes)
+{
+	ins(c->k->e, "mbarrier.arrive.expect_tx.shared.b64 _, [$], $", bar_at(c, bar), bytes);
+}
+
+void bar_arrive(Columns *c, Reg at, Reg rank)
+{
+	ins(c->k->e, "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$]", remote(c, rank, at));
+}
+
+void bar_wait(Columns *c, Reg at, Reg parity)
+{
+	Emit *e = c->k->e;
+	uint32_t top = label(e), done = label(e);
+	Reg polls = op1(e, REG_R, "mov.u32", imm(0)), is = reg(e, REG_P);
+
+	label_here(e, top);
+	ins(e, "mbarrier.try_wait.parity.acquire.cluster.shared.b64 $, [$], $", is, at, parity);
+	ins(e, "@$ bra L#", is, done);
+	ins(e, "add.u32 $, $, 1", polls, polls);
+	ins(e, "@$ bra L#", less(e, polls, imm(MOST_POLLS)), top);
+	ins(e, "trap"); /* some block has failed */
+	label_here(e, done);
+	ins(e, "bar.warp.sync 0xffffffff");
+}
+
+void quad_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg v[4], Reg bar)
+{
+	ins(c->k->e, "@$ st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [$+#], {$, $, $, $}, [$]", is, to,
+	    offset, v[0], v[1], v[2], v[3], bar);
+}
+
+void cluster_sync(Columns *c)
+{
+	ins(c->k->e, "barrier.cluster.arrive.release.aligned");
+	ins(c->k->e, "barrier.cluster.wait.acquire.aligned");
+}
+
+void meet(Columns *c, uint32_t named, uint32_t warps) { ins(c->k->e, "bar.sync #, #", named, warps * 32); }
+
+void tallied_wait(Columns *c)
+{
+	Emit *e = c->k->e;
+	Reg memory = c->k->memory;
+
+	bar_wait(c, mad(e, c->parity, 8, bar_at(c, BAR_TALLIED)), c->second);
+	Reg stop = load(e, REG_R, "ld.shared.u32", mad(e, c->parity, 4, memory), c->at_stop);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", stop, imm(0)), c->done);
+}
