@@ -316,9 +316,10 @@ typedef struct Order {
 	uint16_t inside[SHUFFLE_BLOCK];
 } Order;
 Order *order_new(Arena *a, uint64_t examples, uint64_t seed, bool shuffled);
-void order_epoch(Order *o, uint64_t epoch);              /* no allocation */
-uint64_t order_at(Order *o, uint64_t position);          /* the example at this position */
-void order_ahead(Order *o, Arena *a, uint64_t capacity); /* up to so many are picked ahead */
+void order_epoch(Order *o, uint64_t epoch);                                 /* no allocation */
+uint64_t order_at(Order *o, uint64_t position);                             /* the example at this position */
+void order_copy(Order *o, uint64_t position, uint64_t count, uint64_t *to); /* those from there on */
+void order_ahead(Order *o, Arena *a, uint64_t capacity);                    /* up to so many are picked ahead */
 /* `count` examples from this position of the epoch on, picked ahead. */
 const uint64_t *order_pick(Order *o, uint64_t position, uint64_t count);
 void order_forget(Order *o); /* all is made anew */

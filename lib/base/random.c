@@ -7,7 +7,7 @@
 #include "base.h"
 
 /* Consecutive counters computed together: each is a long dependent chain of multiplications. */
-enum { DRAWS = 4 };
+enum { DRAWS = 16 };
 
 static inline void philox(uint32_t ctr[4][DRAWS], int n, uint32_t key0, uint32_t key1)
 {
@@ -147,33 +147,63 @@ void order_epoch(Order *o, uint64_t epoch)
 	o->hash = o->guarded ? order_hash(o) : 0;
 }
 
+/* Where an example of the epoch is: in which place of the order of blocks, and where in it. */
+typedef struct InBlock {
+	uint64_t place, offset, first, size; /* first: example of the block; size: examples of it */
+} InBlock;
+
+/* The last, shorter block may stand anywhere; positions after it count as if it were full. */
+static InBlock block_at(const Order *o, uint64_t position)
+{
+	uint64_t n = block_count(o), short_by = n * SHUFFLE_BLOCK - o->examples;
+
+	if (position >= (o->short_at + 1) * SHUFFLE_BLOCK - short_by)
+		position += short_by;
+	InBlock b = { position / SHUFFLE_BLOCK, position % SHUFFLE_BLOCK, 0, SHUFFLE_BLOCK };
+	b.first = o->blocks[b.place] * (uint64_t)SHUFFLE_BLOCK;
+	if (o->blocks[b.place] == n - 1)
+		b.size -= short_by;
+	return b;
+}
+
+static void block_shuffle(Order *o, const InBlock *b)
+{
+	uint64_t random[DRAWS], stream = (o->blocks[b->place] + (uint64_t)1) << 32;
+
+	if (o->block == b->place)
+		return;
+	order_intact(o);
+	o->block = b->place;
+	for (uint64_t i = 0; i < b->size; i++) {
+		if (i % DRAWS == 0)
+			draws(o->seed, STREAM_SHUFFLE, (uint32_t)o->epoch, stream | i, DRAWS, random);
+		uint64_t j = below(random[i % DRAWS], i + 1);
+		o->inside[i] = o->inside[j];
+		o->inside[j] = (uint16_t)i;
+	}
+	o->hash = o->guarded ? order_hash(o) : 0;
+}
+
+void order_copy(Order *o, uint64_t position, uint64_t count, uint64_t *to)
+{
+	for (uint64_t i = 0; i < count && !o->shuffled; i++)
+		to[i] = position + i;
+	for (uint64_t done = 0; done < count && o->shuffled;) {
+		InBlock b = block_at(o, position + done);
+		uint64_t n = min_u64(count - done, b.size - b.offset);
+		block_shuffle(o, &b);
+		for (uint64_t i = 0; i < n; i++)
+			to[done + i] = b.first + o->inside[b.offset + i];
+		done += n;
+	}
+}
+
 uint64_t order_at(Order *o, uint64_t position)
 {
-	if (!o->shuffled)
-		return position;
-	/* The last, shorter block may stand anywhere; positions after it count as if it were full. */
-	uint64_t n = block_count(o), last = n - 1, short_by = n * SHUFFLE_BLOCK - o->examples;
-	uint64_t place = position / SHUFFLE_BLOCK, offset = position % SHUFFLE_BLOCK;
-	if (position >= (o->short_at + 1) * SHUFFLE_BLOCK - short_by) {
-		place = (position + short_by) / SHUFFLE_BLOCK;
-		offset = (position + short_by) % SHUFFLE_BLOCK;
-	}
-	uint64_t block = o->blocks[place];
-	uint64_t size = block == last ? SHUFFLE_BLOCK - short_by : SHUFFLE_BLOCK;
-	if (o->block != place) {
-		order_intact(o);
-		o->block = place;
-		uint64_t random[DRAWS];
-		for (uint64_t i = 0; i < size; i++) {
-			if (i % DRAWS == 0)
-				draws(o->seed, STREAM_SHUFFLE, (uint32_t)o->epoch, (block + 1) << 32 | i, DRAWS, random);
-			uint64_t j = below(random[i % DRAWS], i + 1);
-			o->inside[i] = o->inside[j];
-			o->inside[j] = (uint16_t)i;
-		}
-		o->hash = o->guarded ? order_hash(o) : 0;
-	}
-	return block * SHUFFLE_BLOCK + o->inside[offset];
+	uint64_t example;
+
+	order_copy(o, position, 1, &example);
+	return example;
 }
 
 void order_ahead(Order *o, Arena *a, uint64_t capacity)
@@ -199,8 +229,7 @@ const uint64_t *order_pick(Order *o, uint64_t position, uint64_t count)
 	o->count = 0; /* order_at may verify: nothing is picked meanwhile */
 	o->picked_hash = 0;
 	uint64_t picks = min_u64(o->capacity, o->examples - position);
-	for (uint64_t i = kept; i < picks; i++)
-		o->picked[i] = order_at(o, position + i);
+	order_copy(o, position + kept, max_u64(picks, kept) - kept, o->picked + kept);
 	o->count = picks;
 	o->picked_hash = o->guarded ? picked_hash(o) : 0;
 	return o->picked;

@@ -128,8 +128,7 @@ static double do_batch(Trial *t)
 
 	if (t->at + t->batch > t->picks) {
 		order_epoch(t->order, t->updates);
-		for (uint64_t i = 0; i < t->picks; i++)
-			t->picked[i] = order_at(t->order, i);
+		order_copy(t->order, 0, t->picks, t->picked);
 		t->at = 0;
 	}
 	uint64_t left = t->picks - t->at - t->batch;

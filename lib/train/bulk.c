@@ -53,8 +53,8 @@ static void examples_prepare(void *of, uint64_t updates)
 		uint64_t first = m->done;
 		order_epoch(m->order, m->epoch);
 		uint64_t count = advance(m, &m->epoch, &m->done);
-		for (uint64_t i = 0; i < count; i++)
-			m->example[m->prepared_examples++] = order_at(m->order, first + i);
+		order_copy(m->order, first, count, m->example + m->prepared_examples);
+		m->prepared_examples += count;
 	}
 }
 
