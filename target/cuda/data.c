@@ -467,7 +467,7 @@ void data_put(Cuda *c, DeviceBound *b)
 			b->data.bits_row += half_words(&c->cpu->layout->part[k]);
 		b->data.bits_row = (uint32_t)round_up(b->data.bits_row, 4);
 	}
-	b->has_y_bits = c->half && has_binary_targets(c, d);
+	b->has_y_bits = has_binary_targets(c, d);
 	if (!c->half && !from->index)
 		b->data.x_row = (uint32_t)round_up(d->inputs + 1, 4);
 	if (from->codes)

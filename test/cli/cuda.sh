@@ -54,6 +54,12 @@ compare 9 4 128 letters.topo few.npz --batch 60 --no-shuffle --epochs 4 --until 
 for target in cpu cuda; do
 	$MICROPROP train letters.topo few.npz --batch 240 --no-shuffle --epochs 4 --until never --error squared --rate 1 --restarts 2 --target $target --json | grep -o '"results.*'
 done
+# Seeds whose rows come in chunks: index lists of one are added beside the products of another.
+for shuffle in --no-shuffle --shuffle; do
+	for target in cpu cuda; do
+		MICROPROP_CUDA=emulate:9 MICROPROP_CUDA_THREADS=512 MICROPROP_CUDA_SHARED=150000 $MICROPROP train letters.topo few.npz --batch 200 $shuffle --epochs 2 --until never --restarts 2 --target $target --json | grep -o '"results.*'
+	done
+done
 # Noise, settings of groups and blocks, shared weights.
 cat >shaped.topo <<-end
 	group in 8 input

@@ -157,6 +157,19 @@ static void by_input(Kernel *k)
 	loop_end(e, &turns);
 }
 
+/* Where targets are bits: those of a row, and the code word that they are; under way. */
+static void word_stage(Kernel *k, Reg row, Reg number)
+{
+	Emit *e = k->e;
+
+	remark(e, "targets as bits");
+	ins(e, "cp.async.ca.shared.global [$+#], [$], 4", mad(e, row, 4, k->memory), k->at_targets,
+	    place(e, POINTER(k, data.y_bits), number, 4));
+	if (k->s->job->data.code_count)
+		ins(e, "cp.async.cg.shared.global [$+#], [$], 16", mad(e, row, sizeof(CodeOwn), k->memory), k->at_own,
+		    place(e, POINTER(k, data.own), number, sizeof(CodeOwn)));
+}
+
 /* ---- images ---- */
 
 /* Starts of lists, then the lists. */
@@ -183,24 +196,29 @@ void image_make(Kernel *k, Reg index)
 }
 
 /* The image, and index lists of the block's rows; under way. */
-static void image_stage(Kernel *k, Reg index)
+static void image_stage(Kernel *k, const LeafFound *f)
 {
 	Emit *e = k->e;
 	uint32_t bytes = image_bytes(k), quads = k->list_row / 16;
 	Reg from = reg(e, REG_D);
 
 	remark(e, "image of lists by input, %u bytes", bytes);
-	ins(e, "mad.lo.u64 $, $, #, $", from, index, bytes, POINTER(k, images));
+	ins(e, "mad.lo.u64 $, $, #, $", from, f->index, bytes, POINTER(k, images));
 	Loop l = loop_begin(e, mul(e, k->tid, 16), imm(bytes), k->s->threads * 16);
 	ins(e, "cp.async.cg.shared.global [$+#], [$], 16", add(e, k->memory, l.i), k->at_csc_start, place(e, from, l.i, 1));
 	loop_end(e, &l);
 	Loop r = loop_begin(e, k->tid, op2(e, REG_R, "sub.u32", k->end_row, k->first_row), k->s->threads);
 	Reg number = reg(e, REG_R), row = add(e, k->first_row, r.i);
-	case_load(k, number, row, less(e, row, k->rows));
+	if (f->knows_case)
+		ins(e, "and.b32 $, $, #", number, f->own, (uint32_t)ROW_CASE);
+	else
+		case_load(k, number, row, less(e, row, k->rows));
 	Reg list = place(e, POINTER(k, data.short_list), number, k->list_row);
 	for (uint32_t q = 0; q < quads; q++)
 		ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", mad(e, row, k->list_row, k->memory), k->at_lists + 16 * q,
 		    list, 16 * q);
+	if (k->y_bits)
+		word_stage(k, row, number);
 	loop_end(e, &r);
 }
 
@@ -219,6 +237,18 @@ static void own_stage(Kernel *k)
 	loop_end(e, &l);
 }
 
+/* Of all rows of the leaf, where targets are bits; under way. */
+static void words_stage(Kernel *k)
+{
+	Emit *e = k->e;
+
+	Loop l = loop_begin(e, k->tid, k->rows, k->s->threads);
+	Reg number = reg(e, REG_R);
+	case_load(k, number, l.i, less(e, l.i, k->rows));
+	word_stage(k, l.i, number);
+	loop_end(e, &l);
+}
+
 /* Copies under way. */
 void targets_stage(Kernel *k)
 {
@@ -226,7 +256,7 @@ void targets_stage(Kernel *k)
 	uint32_t targets = k->s->job->data.targets, all = k->block_rows * targets;
 	Reg y = POINTER(k, data.y);
 
-	if (!targets)
+	if (!targets || k->y_bits)
 		return;
 	if (k->s->job->data.code_count)
 		own_stage(k);
@@ -269,18 +299,22 @@ static void numbers_stage(Kernel *k)
 	loop_end(e, &l);
 }
 
-void cases_stage(Kernel *k, Reg index)
+void cases_stage(Kernel *k, const LeafFound *f)
 {
+	bool lists = k->s->job->data.from, image = lists && k->s->images;
+
 	if (any_straight(k))
 		numbers_stage(k);
-	if (k->s->job->data.from && k->s->images) {
-		image_stage(k, index);
-	} else if (k->s->job->data.from) {
+	if (image) {
+		image_stage(k, f);
+	} else if (lists) {
 		lists_stage(k);
 		if (!k->s->test)
 			by_input(k);
 	}
-	if (k->chunks == 1 && !k->inliners)
+	if (k->y_bits && !image) /* else beside index lists */
+		words_stage(k);
+	if (!k->y_bits && k->chunks == 1 && !k->inliners)
 		targets_stage(k);
 	barrier_block(k->e);
 }

@@ -115,6 +115,7 @@ typedef struct Access {
 } Access;
 
 enum { COLUMN_BLOCK = 16, LIST_PAD = 8, ROWS_TURN = 16 }; /* ROWS_TURN: rows of a turn of gradient loops */
+enum { INFO_LISTS = 8 }; /* in Kernel.at_info: the next lists of the gradient; before it: groups of lists by input */
 
 typedef struct Kernel {
 	const EmitSource *s;
@@ -146,7 +147,12 @@ typedef struct Kernel {
 	bool is_ahead;          /* what is being emitted is theirs */
 	uint32_t meets;         /* number of the barrier that workers meet at */
 	uint32_t signals;       /* thread that arrives for the block */
-	struct Part *part;      /* [gradients] of inlined ones */
+	uint32_t last;          /* step whose parts others compute while gradients are added; NO_STEP: none */
+	uint32_t next_steps;    /* steps of the next chunk that they compute then; 0: none. Rows have two places for */
+	uint32_t flipped;       /* activations, so many bytes apart */
+	Reg flip;               /* bytes to those of the chunk at hand: 0, or the like */
+	bool y_bits;            /* targets of a row are the bits of a word; those of all rows of the leaf are there */
+	uint32_t at_sums;       /* of inlined gradients, while others use the registers */
 	uint32_t piece;         /* rows that are staged at a time, a multiple of ROWS_TURN; */
 	uint32_t next_at;       /* bytes to where the next piece is staged meanwhile; 0: there is only one */
 	bool early;             /* inputs of rows are loaded when a leaf begins, */
@@ -254,8 +260,13 @@ Reg norm_factor(Kernel *k);
 
 /* ---- cases.c: index lists, targets -------------------------------------------------------------- */
 
-/* Of a leaf: k->cases, k->rows, ... are set; to shared memory, with barriers. index: D, in Job.leaf */
-void cases_stage(Kernel *k, Reg index);
+/* A leaf: its number in Job.leaf (D), address, cases, rows; the case of the row of this thread's number. */
+typedef struct LeafFound {
+	Reg index, leaf, cases, rows, own;
+	bool knows_case;
+} LeafFound;
+/* Of a leaf: k->cases, k->rows, ... are set; to shared memory, with barriers. */
+void cases_stage(Kernel *k, const LeafFound *f);
 void image_make(Kernel *k, Reg index); /* lists by input of a leaf, to Job.images */
 uint32_t image_bytes(const Kernel *k);
 void targets_stage(Kernel *k); /* of the block's rows */
@@ -268,7 +279,16 @@ void weights_stage(Kernel *k);                            /* copies under way: c
 void steps_emit(Kernel *k, uint32_t first, uint32_t end); /* of a row; with barriers */
 
 void row_step(Kernel *k, const DeviceStep *s);
-void inputs_stage(Kernel *k); /* of the block's rows, under way */
+uint32_t product_warps(const Kernel *k, const DeviceStep *s); /* a product in parts, each of which a warp computes */
+void product_part(Kernel *k, const DeviceStep *s, Reg warp);
+uint32_t index_warps(const Kernel *k, const DeviceStep *s); /* the same of index lists */
+void index_part(Kernel *k, const DeviceStep *s, Reg warp);
+Reg leaf_row(Kernel *k, Reg row);               /* a row of the chunk, of those of the leaf */
+Reg target_word(Kernel *k, Reg row);            /* of a row of the chunk, if targets are bits */
+uint32_t flips(const Kernel *k, uint32_t buf);  /* bytes of rows; 0: this buffer has one place */
+Reg row_flip(Kernel *k, Reg row, uint32_t buf); /* address of a row, for columns of this buffer */
+void all_ones(Kernel *k);                       /* columns of ones, if steps are computed ahead */
+void inputs_stage(Kernel *k);                   /* of the block's rows, under way */
 
 /* ---- score.c: errors and verdicts ------------------------------------------------------------------ */
 
@@ -299,6 +319,7 @@ const DeviceStep *late_deltas(const Kernel *k, const DeviceStep *errors); /* the
 bool is_late(const Kernel *k, const DeviceStep *s);                       /* it is part of that product */
 uint32_t late_at(const Kernel *k, const DeviceStep *errors, bool net);    /* bytes in a late row; NULL: past the last */
 void judge_rows(Kernel *k, uint32_t first, uint32_t threads);             /* by these threads: whole warps */
+void judge_row(Kernel *k, Reg row);                                       /* a whole warp; rows of lanes */
 
 /* ---- tally.c ---------------------------------------------------------------------------------------- */
 
@@ -321,6 +342,7 @@ void gradient_inline(Kernel *k);                    /* which gradients are inlin
 void gradient_ranges(Kernel *k);                    /* how matrices are cut; */
 bool any_straight(const Kernel *k);                 /* the gradient reads inputs of cases */
 void gradient_cut(Kernel *k);                       /* who computes them, where operands are */
+uint32_t inlined_high(const Kernel *k);             /* rows of a thread of inlined ones, at most */
 bool plans_ahead(const Kernel *k, uint32_t region); /* a gradient that is ahead reads this part of the exchange */
 uint32_t matrix_cols(const Kernel *k, const DeviceStep *s); /* that are cut; the true unit's may be apart */
 uint32_t matrix_quads(const Kernel *k, const DeviceStep *s);
@@ -337,6 +359,18 @@ void inlined_rows(Kernel *k); /* of a chunk; by threads below k->inliners */
 void inlined_pads(Kernel *k);
 void gradient_emit(Kernel *k);
 void workers_barrier(Kernel *k);
+/* A thread's part of a matrix: rows i .. i + high - 1 by the q-th `wide` columns, and their sums. */
+typedef struct GradientPart {
+	Reg i, q, is_mine;
+	Reg input; /* index lists */
+	Reg sum[GRADIENT_HIGH][4];
+	Reg a, b;              /* addresses in row 0 of the piece */
+	uint32_t a_row, b_row; /* bytes of a row of operands */
+	/* totals: every totals_threads-th of those of the range */
+	Reg total[MOST_TOTALS], is_total[MOST_TOTALS], total_row[MOST_TOTALS], total_col[MOST_TOTALS], total_at;
+} GradientPart;
+void part_ranked(Kernel *k, const DeviceStep *s, GradientPart *p, Reg rank); /* the input of a rank, its row */
+bool rule_in_quads(const DeviceStep *s, const DevicePanel *p);               /* the rule may be applied to quads */
 
 /* ---- update.c: the rule -------------------------------------------------------------------------- */
 
@@ -366,8 +400,25 @@ void place_values(Kernel *k, const PlaceNumbers *p, Reg variable[2 + MAX_STATE])
 typedef struct RuleQuads {
 	Reg row, quad, g[8][4];
 	uint32_t rows;
+	uint32_t loaded; /* variables that were loaded before, as bits: */
+	Reg value[2 + MAX_STATE][8][4];
 } RuleQuads;
+void rule_quads_load(Kernel *k, const DevicePanel *p, uint32_t all_rows, RuleQuads *q);
 void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t all_rows, RuleQuads *q);
+/* ---- lists.c: gradients of index lists ---- */
+
+/* A list: row of the matrix, word of the list, weights and state that are loaded. */
+typedef struct ListTask {
+	Reg row, word;
+	RuleQuads *quads;
+} ListTask;
+void list_rows_add(Kernel *k, const GradientPart *p);
+bool lists_queued(const Kernel *k, const DeviceStep *s, const GradientCut *c); /* warps may take lists from a queue */
+ListTask lists_first(Kernel *k, const DeviceStep *s, const GradientCut *c, GradientPart *p); /* loads the first */
+void lists_add(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p, const ListTask *first);
+
+/* ---- update.c: sums ---- */
+
 /* Sums of all leaves, or what waits; then the rule. */
 void update_joined(Kernel *k, Reg leaves, bool pending);
 void update_prepare(Kernel *k);                      /* before a barrier: loads what the update does not wait for */
@@ -434,8 +485,9 @@ void ones_store(Kernel *k);
 
 /* ---- leaf.c ---------------------------------------------------------------------------------------- */
 
-void leaf_begin(Kernel *k, Reg update,
-                Reg staged); /* cases of leaf k->leaf_number; staged: D, the leaf that is there */
+LeafFound leaf_locate(Kernel *k, Reg update);
+/* Cases of leaf k->leaf_number to shared memory. staged: D, the leaf that is there; found: NULL, or this leaf */
+void leaf_begin(Kernel *k, Reg update, Reg staged, const LeafFound *found);
 struct Barriers;
 void leaf_emit(Kernel *k, Reg update, Reg staged, const struct Barriers *b, bool direct); /* direct: it is the update */
 void images_emit(Kernel *k); /* lists by input of all leaves of a job, for a kernel that has others in every update */

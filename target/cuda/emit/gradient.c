@@ -146,21 +146,9 @@ static void local_pads(Kernel *k)
 
 /* ---- sums ---- */
 
-/* A thread's part of a matrix: rows i .. i + high - 1 by the q-th `wide` columns, and their sums. */
-typedef struct Part {
-	Reg i, q, is_mine;
-	Reg input; /* index lists */
-	Reg sum[GRADIENT_HIGH][4];
-	Reg a, b;              /* addresses in row 0 of the piece */
-	uint32_t a_row, b_row; /* bytes of a row of operands */
-	/* totals: every totals_threads-th of those of the range */
-	Reg total[MOST_TOTALS], is_total[MOST_TOTALS], total_row[MOST_TOTALS], total_col[MOST_TOTALS], total_at;
-} Part;
+static void and_also(Emit *e, GradientPart *p, Reg what) { p->is_mine = op2(e, REG_P, "and.pred", p->is_mine, what); }
 
-static void and_also(Emit *e, Part *p, Reg what) { p->is_mine = op2(e, REG_P, "and.pred", p->is_mine, what); }
-
-/* The input of a rank, and its row of the matrix. */
-static void part_ranked(Kernel *k, const DeviceStep *s, Part *p, Reg rank)
+void part_ranked(Kernel *k, const DeviceStep *s, GradientPart *p, Reg rank)
 {
 	Emit *e = k->e;
 	Reg is_rank = less(e, rank, imm(k->s->job->data.inputs)), at = op3(e, REG_R, "selp.u32", rank, imm(0), is_rank);
@@ -177,7 +165,7 @@ static uint32_t totals_each(const GradientCut *c)
 }
 
 /* Of the first range of a matrix's other side. */
-static void totals_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, Part *p)
+static void totals_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, GradientPart *p)
 {
 	Emit *e = k->e;
 	Range r = range_of(k, c);
@@ -201,7 +189,7 @@ static void totals_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, P
 	}
 }
 
-static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uint32_t round, Part *p)
+static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uint32_t round, GradientPart *p)
 {
 	Emit *e = k->e;
 	Range r = range_of(k, c);
@@ -265,7 +253,8 @@ static RowPair pair_new(Emit *e)
 	return p;
 }
 
-static void pair_load(Kernel *k, const GradientCut *c, const Part *part, Reg a, Reg b, uint32_t m, const RowPair *p)
+static void pair_load(Kernel *k, const GradientCut *c, const GradientPart *part, Reg a, Reg b, uint32_t m,
+                      const RowPair *p)
 {
 	Emit *e = k->e;
 	uint32_t offset = m * part->a_row;
@@ -282,7 +271,7 @@ static void pair_load(Kernel *k, const GradientCut *c, const Part *part, Reg a, 
 		ins(e, "ld.shared.f32 $, [$+#]", p->a[0], a, offset);
 }
 
-static void pair_add(Emit *e, const GradientCut *c, const RowPair *r, const Part *p)
+static void pair_add(Emit *e, const GradientCut *c, const RowPair *r, const GradientPart *p)
 {
 	for (uint32_t h = 0; h < c->high; h++)
 		for (uint32_t n = 0; n < c->wide; n++)
@@ -290,7 +279,7 @@ static void pair_add(Emit *e, const GradientCut *c, const RowPair *r, const Part
 }
 
 /* Rows of a piece, ROWS_TURN at a time: some are loaded while those before are added. */
-static void dense_rows(Kernel *k, const GradientCut *c, const Part *p, Reg rows, Reg offset)
+static void dense_rows(Kernel *k, const GradientCut *c, const GradientPart *p, Reg rows, Reg offset)
 {
 	Emit *e = k->e;
 	enum { MOST = 8 };
@@ -316,82 +305,9 @@ static void dense_rows(Kernel *k, const GradientCut *c, const Part *p, Reg rows,
 	loop_end(e, &l);
 }
 
-/* ---- index lists ---- */
-
-/* Rows of a group of a list by input: 16-bit numbers, two in a register. */
-typedef struct Group {
-	Reg pair[4], x[LIST_PAD][4];
-} Group;
-
-static Group group_new(Emit *e)
-{
-	Group g;
-
-	for (uint32_t i = 0; i < 4; i++)
-		g.pair[i] = reg(e, REG_R);
-	for (uint32_t m = 0; m < LIST_PAD; m++)
-		for (uint32_t i = 0; i < 4; i++)
-			g.x[m][i] = reg(e, REG_F);
-	return g;
-}
-
-static void group_numbers(Kernel *k, const Group *g, Reg at, uint32_t offset)
-{
-	ins(k->e, "ld.shared.v4.u32 {$, $, $, $}, [$+#]", g->pair[0], g->pair[1], g->pair[2], g->pair[3], at, offset);
-}
-
-static void group_load(Kernel *k, const Group *g, const Part *p)
-{
-	Emit *e = k->e;
-
-	for (uint32_t m = 0; m < LIST_PAD; m++) {
-		Reg row = m % 2 ? op2(e, REG_R, "shr.u32", g->pair[m / 2], imm(16))
-		                : op2(e, REG_R, "and.b32", g->pair[m / 2], imm(0xffff));
-		load_quad_to(e, "shared", g->x[m], mad(e, row, p->b_row, p->b), 0);
-	}
-}
-
-static void group_add(Emit *e, const Group *g, const Part *p)
-{
-	for (uint32_t m = 0; m < LIST_PAD; m++)
-		for (uint32_t n = 0; n < 4; n++)
-			ins(e, "add.rn.ftz.f32 $, $, $", p->sum[0][n], g->x[m][n], p->sum[0][n]);
-}
-
-/* One group is loaded while the other is added, and the numbers of the next; groups past the last are those of another
- * list, and not added. */
-static void list_rows(Kernel *k, const Part *p)
-{
-	Emit *e = k->e;
-	uint32_t bytes = 2 * LIST_PAD;
-	Reg word = load(e, REG_R, "ld.shared.u32", mad(e, p->input, 4, k->memory), k->at_csc_start), at = reg(e, REG_R);
-	Reg left = op2(e, REG_R, "shr.u32", word, imm(16));
-	Group g[2] = { group_new(e), group_new(e) };
-
-	ins(e, "add.u32 $, $, #", at, mad(e, op2(e, REG_R, "and.b32", word, imm(0xffff)), bytes, k->memory), k->at_csc);
-	uint32_t done = unless_begin(e, same(e, left, imm(0))), top = label(e);
-	group_numbers(k, &g[0], at, 0);
-	group_numbers(k, &g[1], at, bytes);
-	group_load(k, &g[0], p);
-	label_here(e, top);
-	group_load(k, &g[1], p);
-	group_numbers(k, &g[0], at, 2 * bytes);
-	group_add(e, &g[0], p);
-	ins(e, "@$ bra L#", same(e, left, imm(1)), done);
-	group_load(k, &g[0], p);
-	group_numbers(k, &g[1], at, 3 * bytes);
-	group_add(e, &g[1], p);
-	ins(e, "add.u32 $, $, #", at, at, 2 * bytes);
-	ins(e, "sub.u32 $, $, 2", left, left);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", left, imm(0)), top);
-	if_end(e, done);
-}
-
-/* ---- the true unit ---- */
-
 /* Columns of deltas, added up as dense_rows adds products. */
-static void total_rows(Kernel *k, const DeviceStep *s, const GradientCut *c, const Part *p, uint32_t n, Reg rows,
-                       Reg offset)
+static void total_rows(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p, uint32_t n,
+                       Reg rows, Reg offset)
 {
 	Emit *e = k->e;
 	uint32_t row = s->kind == STEP_GRADIENT ? p->a_row : p->b_row, first = n * c->totals_threads * 4;
@@ -413,7 +329,8 @@ static void total_rows(Kernel *k, const DeviceStep *s, const GradientCut *c, con
 	loop_end(e, &l);
 }
 
-static void totals_rows(Kernel *k, const DeviceStep *s, const GradientCut *c, const Part *p, Reg rows, Reg offset)
+static void totals_rows(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p, Reg rows,
+                        Reg offset)
 {
 	for (uint32_t n = 0; n < totals_each(c); n++) {
 		uint32_t end = if_begin(k->e, p->is_total[n]);
@@ -430,7 +347,7 @@ static Reg leaf_sums(Kernel *k, const DeviceStep *s)
 	return place_at(e, op2(e, REG_D, "add.u64", POINTER(k, sum), leaf), s->at * 4);
 }
 
-static void totals_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const Part *p)
+static void totals_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p)
 {
 	Emit *e = k->e;
 
@@ -448,13 +365,18 @@ static void totals_end(Kernel *k, const DeviceStep *s, const GradientCut *c, con
 
 /* ---- results ---- */
 
-static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const Part *p)
+bool rule_in_quads(const DeviceStep *s, const DevicePanel *p)
+{
+	return p->row == s->sum_row && p->row % 4 == 0 && p->at % 4 == 0;
+}
+
+static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p)
 {
 	Emit *e = k->e;
 	const DevicePanel *panel = &k->s->panel[s->panel];
 	uint32_t end = if_begin(e, p->is_mine);
 	assert(c->wide == 4 || !k->numbers);
-	bool quads = k->numbers && panel->row == s->sum_row && panel->row % 4 == 0 && panel->at % 4 == 0;
+	bool quads = k->numbers && rule_in_quads(s, panel);
 
 	if (quads) {
 		RuleQuads *q = NEW(&k->s->cx->scratch, 1, RuleQuads);
@@ -482,19 +404,20 @@ static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const
 	if_end(e, end);
 }
 
-static void gradient_rows(Kernel *k, const DeviceStep *s, const GradientCut *c, const Part *p, Reg rows, Reg offset)
+static void gradient_rows(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p, Reg rows,
+                          Reg offset)
 {
 	uint32_t end = if_begin(k->e, p->is_mine);
 
 	if (s->kind == STEP_GRADIENT)
 		dense_rows(k, c, p, rows, offset);
 	else
-		list_rows(k, p);
+		list_rows_add(k, p);
 	if_end(k->e, end);
 }
 
 /* Rows of gradients first .. end - 1, whose operands are there. */
-static void parts_add(Kernel *k, uint32_t first, uint32_t end, uint32_t round, Part *part, Reg rows, Reg offset)
+static void parts_add(Kernel *k, uint32_t first, uint32_t end, uint32_t round, GradientPart *part, Reg rows, Reg offset)
 {
 	const DeviceStep *g = k->s->step + k->s->list->gradient;
 
@@ -507,7 +430,7 @@ static void parts_add(Kernel *k, uint32_t first, uint32_t end, uint32_t round, P
 }
 
 /* In pieces of rows: the next one is staged while the last is added. */
-static void pieces_add(Kernel *k, uint32_t first, uint32_t end, uint32_t round, Part *part)
+static void pieces_add(Kernel *k, uint32_t first, uint32_t end, uint32_t round, GradientPart *part)
 {
 	Emit *e = k->e;
 	Reg offset = op1(e, REG_R, "mov.u32", imm(0)), other = op1(e, REG_R, "mov.u32", imm(k->next_at));
@@ -535,7 +458,7 @@ static void gradients_emit(Kernel *k, uint32_t first, uint32_t end, uint32_t bef
 	Emit *e = k->e;
 	uint32_t rounds = 1;
 	const DeviceStep *g = s->step + s->list->gradient;
-	Part *part = NEW(&s->cx->scratch, end, Part);
+	GradientPart *part = NEW(&s->cx->scratch, end, GradientPart);
 
 	for (uint32_t i = first; i < end; i++)
 		rounds = max_u32(rounds, takes(k, i) ? k->cut[i].rounds : 1);
@@ -573,14 +496,35 @@ static void gradients_emit(Kernel *k, uint32_t first, uint32_t end, uint32_t bef
 
 /* ---- inlined ---- */
 
+/* Where sums of a thread are between chunks: a quad of each row, those of all threads side by side. */
+static Reg sums_place(Kernel *k) { return add(k->e, mad(k->e, k->tid, 16, k->memory), imm(k->at_sums)); }
+
+static void sums_load(Kernel *k, const GradientCut *c, GradientPart *p)
+{
+	Reg at = sums_place(k);
+
+	for (uint32_t h = 0; h < c->high; h++)
+		load_quad_to(k->e, "shared", p->sum[h], at, h * k->inliners * 16);
+}
+
+static void sums_store(Kernel *k, const GradientCut *c, const GradientPart *p)
+{
+	Reg at = sums_place(k);
+
+	for (uint32_t h = 0; h < c->high; h++)
+		store_quad(k->e, "shared", at, h * k->inliners * 16, p->sum[h]);
+}
+
+/* All sums are 0. By threads below k->inliners */
 void inlined_begin(Kernel *k)
 {
-	uint32_t steps = k->s->list->steps - k->s->list->gradient;
+	Emit *e = k->e;
+	uint32_t end = if_begin(e, less(e, k->tid, imm(k->inliners)));
 
-	k->part = NEW(&k->s->cx->scratch, steps, Part);
-	for (uint32_t i = 0; i < steps; i++)
-		if (k->cut[i].inlined)
-			part_begin(k, &k->s->step[k->s->list->gradient + i], &k->cut[i], 0, &k->part[i]);
+	for (uint32_t h = 0; h < inlined_high(k); h++)
+		ins(e, "st.shared.v4.f32 [$+#], {0f00000000, 0f00000000, 0f00000000, 0f00000000}", sums_place(k),
+		    h * k->inliners * 16);
+	if_end(e, end);
 }
 
 /* Rows past the last of the chunk are 0. */
@@ -599,17 +543,87 @@ void inlined_pads(Kernel *k)
 			uint32_t count = (uint32_t)ceil_div(side ? g->cols : g->depth, 4);
 			assert(count <= k->s->threads / ROWS_TURN);
 			Reg is = op2(e, REG_P, "and.pred", less(e, row, end), less(e, quads, imm(count)));
-			ins(e, "@$ st.shared.v4.f32 [$+#], {0f00000000, 0f00000000, 0f00000000, 0f00000000}", is, at,
-			    k->at_rows + column_at(k, buf, col));
+			ins(e, "@$ st.shared.v4.f32 [$+#], {0f00000000, 0f00000000, 0f00000000, 0f00000000}", is,
+			    row_flip(k, at, buf), k->at_rows + column_at(k, buf, col));
 		}
 	}
 }
 
 void inlined_rows(Kernel *k)
 {
+	for (uint32_t i = 0; i < k->s->list->steps - k->s->list->gradient; i++) {
+		const DeviceStep *g = &k->s->step[k->s->list->gradient + i];
+		if (!k->cut[i].inlined)
+			continue;
+		GradientPart now;
+		part_begin(k, g, &k->cut[i], 0, &now);
+		uint32_t none = if_begin(k->e, now.is_mine);
+		now.a = row_flip(k, now.a, g->a);
+		now.b = row_flip(k, now.b, g->c);
+		sums_load(k, &k->cut[i], &now);
+		dense_rows(k, &k->cut[i], &now, k->my_rows, imm(0));
+		sums_store(k, &k->cut[i], &now);
+		if_end(k->e, none);
+	}
+}
+
+/* Sums of inlined gradients become the update, or sums of the leaf. */
+static void inlined_end(Kernel *k)
+{
+	for (uint32_t i = 0; i < k->s->list->steps - k->s->list->gradient; i++) {
+		const DeviceStep *g = &k->s->step[k->s->list->gradient + i];
+		GradientPart p;
+		if (!k->cut[i].inlined)
+			continue;
+		part_begin(k, g, &k->cut[i], 0, &p);
+		uint32_t none = if_begin(k->e, p.is_mine);
+		sums_load(k, &k->cut[i], &p);
+		part_end(k, g, &k->cut[i], &p);
+		if_end(k->e, none);
+	}
+}
+
+/* The only gradient that is not inlined, by index lists that warps take from a queue. */
+static void lists_alone(Kernel *k, uint32_t i)
+{
+	const DeviceStep *g = &k->s->step[k->s->list->gradient + i];
+	const GradientCut *c = &k->cut[i];
+	uint32_t totals = label(k->e), end = label(k->e);
+	GradientPart part;
+
+	assert(!c->totals || c->totals_first == c->threads - c->totals_threads);
+	remark(k->e, "gradient by index lists: %u threads, of which %u have sums of deltas", c->threads, c->totals_threads);
+	piece_stage(k, i, i + 1, imm(0), k->rows, imm(0));
+	ins(k->e, "@$ st.shared.u32 [$+#], 0", same(k->e, k->tid, imm(0)), k->memory, k->at_info + INFO_LISTS);
+	inlined_end(k); /* while operands are under way */
+	ListTask first = lists_first(k, g, c, &part);
+	ins(k->e, "cp.async.wait_all");
+	workers_barrier(k);
+	spent(k, SPENT_KINDS + 29);
+	ins(k->e, "@$ bra L#", op2(k->e, REG_P, "setp.ge.u32", k->tid, imm(c->threads - c->totals_threads)), totals);
+	lists_add(k, g, c, &part, &first);
+	ins(k->e, "bra L#", end);
+	label_here(k->e, totals);
+	if (c->totals) {
+		totals_begin(k, g, c, &part);
+		totals_rows(k, g, c, &part, k->rows, imm(0));
+		totals_end(k, g, c, &part);
+	}
+	label_here(k->e, end);
+	spent(k, SPENT_KINDS + 30);
+}
+
+/* The gradient by index lists, if it is the only one that is not inlined and warps take lists from a queue. */
+static uint32_t only_lists(const Kernel *k)
+{
+	uint32_t only = NO_STEP, count = 0;
+
 	for (uint32_t i = 0; i < k->s->list->steps - k->s->list->gradient; i++)
-		if (k->cut[i].inlined)
-			gradient_rows(k, &k->s->step[k->s->list->gradient + i], &k->cut[i], &k->part[i], k->my_rows, imm(0));
+		if (!k->cut[i].inlined) {
+			only = i;
+			count++;
+		}
+	return count == 1 && lists_queued(k, &k->s->step[k->s->list->gradient + only], &k->cut[only]) ? only : NO_STEP;
 }
 
 void gradient_emit(Kernel *k)
@@ -620,13 +634,16 @@ void gradient_emit(Kernel *k)
 		local_pads(k);
 		workers_barrier(k);
 	}
-	for (uint32_t i = 0, before = 0; i < steps && k->overlaid; i++)
-		if (k->cut[i].inlined) {
-			part_end(k, &k->s->step[k->s->list->gradient + i], &k->cut[i], &k->part[i]);
-		} else {
-			gradients_emit(k, i, i + 1, before);
-			before++;
-		}
-	if (!k->overlaid)
+	if (!k->overlaid) {
 		gradients_emit(k, 0, steps, 0);
+		return;
+	}
+	if (only_lists(k) != NO_STEP) {
+		lists_alone(k, only_lists(k));
+		return;
+	}
+	inlined_end(k);
+	for (uint32_t i = 0, before = 0; i < steps; i++)
+		if (!k->cut[i].inlined)
+			gradients_emit(k, i, i + 1, before++);
 }

@@ -422,6 +422,15 @@ bool any_straight(const Kernel *k)
 	return false;
 }
 
+uint32_t inlined_high(const Kernel *k)
+{
+	uint32_t high = 0;
+
+	for (uint32_t i = 0; i < k->s->list->steps - k->s->list->gradient; i++)
+		high = k->cut[i].inlined ? max_u32(high, k->cut[i].high) : high;
+	return high;
+}
+
 void gradient_cut(Kernel *k)
 {
 	const EmitSource *s = k->s;
@@ -439,4 +448,6 @@ void gradient_cut(Kernel *k)
 		uint32_t masks = s->job->data.inputs * ((uint32_t)ceil_div(s->leaf_rows, 32) | 1) * 4;
 		k->bytes = max_u32(k->bytes, k->at_mask + (uint32_t)round_up(masks, 16));
 	}
+	k->at_sums = k->bytes;
+	k->bytes = (uint32_t)min_u64((uint64_t)k->bytes + k->inliners * inlined_high(k) * 16, UINT32_MAX);
 }

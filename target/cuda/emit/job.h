@@ -180,7 +180,7 @@ typedef struct DeviceData {
 	uint32_t short_row;
 	const uint32_t *rank;   /* [inputs] those that most cases have come first */
 	const float *y;         /* [cases][targets] NaN: none */
-	const uint32_t *y_bits; /* bf16: NULL, or [cases] the same, where all targets are 0 or 1 and fewer than 33 */
+	const uint32_t *y_bits; /* NULL, or [cases] the same, where all targets are 0 or 1 and fewer than 33 */
 	const float *weight;
 	const double *codes;
 	uint32_t code_count;

@@ -125,17 +125,26 @@ uint32_t late_at(const Kernel *k, const DeviceStep *errors, bool net)
 /* A row: addresses of its late outputs and targets; outputs in registers. */
 typedef struct JudgedRow {
 	Reg row, is_row, late, y;
-	Reg *out;   /* [outputs] */
-	Reg own[4]; /* CodeOwn */
-	Reg word;   /* bf16: targets that are bits */
+	Reg *out;    /* [outputs] */
+	Reg own[4];  /* CodeOwn */
+	Reg word;    /* targets that are bits; */
+	Reg *target; /* [outputs] these as floats */
 } JudgedRow;
 
 static Reg predicate(Emit *e, bool value) { return op2(e, REG_P, "setp.ne.u32", imm(value), imm(0)); }
 static void or_to(Emit *e, Reg p, Reg q) { ins(e, "or.pred $, $, $", p, p, q); }
-static bool has_words(const Kernel *k) { return k->half && k->half->y_bits; }
+static bool has_words(const Kernel *k) { return k->y_bits || (k->half && k->half->y_bits); }
 static Reg target(Kernel *k, const JudgedRow *r, uint32_t n)
 {
-	return has_words(k) ? y_bit(k->e, r->word, n) : load(k->e, REG_F, "ld.shared.f32", r->y, 4 * n);
+	return has_words(k) ? r->target[n] : load(k->e, REG_F, "ld.shared.f32", r->y, 4 * n);
+}
+
+/* All targets, from their word. */
+static void targets_of(Kernel *k, JudgedRow *r)
+{
+	r->target = NEW(&k->s->cx->scratch, k->s->job->outputs + 1, Reg);
+	for (uint32_t n = 0; n < k->s->job->outputs; n++)
+		r->target[n] = y_bit(k->e, r->word, n);
 }
 
 static const DeviceStep *errors_step(const Kernel *k, uint32_t *from)
@@ -319,6 +328,35 @@ static float sum_margin(const EmitSource *s)
 	return (float)(4 * error + code_margin(j, 0x1p-53));
 }
 
+/* Are sums of words of bits those of outputs, twice, less the number of outputs? */
+static bool sums_count(const EmitSource *s)
+{
+	const DeviceData *d = &s->job->data;
+
+	for (uint32_t w = 0; w < d->part_count[0] + d->part_count[1]; w++)
+		if (s->code_sum[w].start != -(double)s->code_sum[w].count)
+			return false;
+	return s->code_bits && s->code_twice == 2;
+}
+
+/* The sum of the row's own word in a part, from targets that are its bits. */
+static Reg own_sum(Kernel *k, const JudgedRow *r, uint32_t first, uint32_t count)
+{
+	Emit *e = k->e;
+	uint64_t bits = 0, *word = NEW(&k->s->cx->scratch, count + 1, uint64_t);
+	Reg x = zero_float(e), ones;
+
+	part_bits(k->s, first, count, word);
+	for (uint32_t w = 0; w < count; w++)
+		bits |= word[w];
+	for (uint32_t n = 0; n < k->s->job->outputs; n++)
+		if (bits >> n & 1)
+			x = op3(e, REG_F, "fma.rn.ftz.f32", target(k, r, n), r->out[n], x);
+	ones = op1(e, REG_R, "popc.b32", op2(e, REG_R, "and.b32", r->word, imm((uint32_t)bits)));
+	Reg start = op1(e, REG_F, "neg.f32", op1(e, REG_F, "cvt.rn.f32.u32", ones));
+	return op3(e, REG_F, "fma.rn.ftz.f32", imm_f(k->s->code_twice), x, start);
+}
+
 /* Sums of outputs tell of most rows whether a word is nearer than their own; first: number of the part's first sum. */
 static void part_compare(Kernel *k, const JudgedRow *r, uint32_t first, uint32_t count, Reg number, Reg wrong,
                          Reg doubtful)
@@ -326,7 +364,9 @@ static void part_compare(Kernel *k, const JudgedRow *r, uint32_t first, uint32_t
 	Emit *e = k->e;
 	const EmitSource *s = k->s;
 	float margin = sum_margin(s);
-	Reg others = op1(e, REG_F, "mov.f32", imm_f(-__builtin_inff())), own = zero_float(e);
+	bool counts = has_words(k) && sums_count(s);
+	Reg others = op1(e, REG_F, "mov.f32", imm_f(-__builtin_inff()));
+	Reg own = counts ? own_sum(k, r, first, count) : zero_float(e);
 
 	for (uint32_t w = 0; w < count; w++) {
 		const CodeSum *c = &s->code_sum[first + w];
@@ -337,9 +377,9 @@ static void part_compare(Kernel *k, const JudgedRow *r, uint32_t first, uint32_t
 		}
 		Reg start = op1(e, REG_F, "mov.f32", imm_f((float)c->start));
 		Reg sum = op3(e, REG_F, "fma.rn.ftz.f32", imm_f(s->code_twice), x, start);
-		ins(e, "@$ mov.f32 $, $", is_own, own, sum);
-		Reg more = op2(e, REG_P, "setp.gt.ftz.f32", sum, others);
-		ins(e, "@$ mov.f32 $, $", op2(e, REG_P, "and.pred", more, op1(e, REG_P, "not.pred", is_own)), others, sum);
+		if (!counts)
+			ins(e, "@$ mov.f32 $, $", is_own, own, sum);
+		ins(e, "@!$ max.ftz.f32 $, $, $", is_own, others, others, sum);
 	}
 	Reg more = op2(e, REG_F, "sub.rn.ftz.f32", others, own);
 	or_to(e, wrong, op2(e, REG_P, "setp.gt.ftz.f32", more, imm_f(margin)));
@@ -399,22 +439,24 @@ static void verdict_store(Kernel *k, const JudgedRow *r)
 {
 	Emit *e = k->e;
 	const Job *j = k->s->job;
-	Reg far = predicate(e, false), count = op1(e, REG_R, "mov.u32", imm(0)), right;
+	Reg far = predicate(e, false), count = op1(e, REG_R, "mov.u32", imm(0)), right, farthest = zero_float(e);
 	Reg threshold = param_f(k, offsetof(Job, threshold));
 
 	for (uint32_t n = 0; n < j->outputs; n++) {
 		Reg y = target(k, r, n), away = op1(e, REG_F, "abs.f32", op2(e, REG_F, "sub.rn.ftz.f32", r->out[n], y));
-		Reg within = op2(e, REG_P, "setp.le.ftz.f32", away, threshold);
 		if (has_words(k)) {
-			or_to(e, far, op1(e, REG_P, "not.pred", within));
+			farthest = op2(e, REG_F, "max.NaN.ftz.f32", farthest, away);
 			continue;
 		}
+		Reg within = op2(e, REG_P, "setp.le.ftz.f32", away, threshold);
 		Reg known = is_number(e, y);
 		ins(e, "@$ or.pred $, $, $", known, far, far, op1(e, REG_P, "not.pred", within));
 		ins(e, "@$ add.u32 $, $, 1", known, count, count);
 	}
-	if (has_words(k))
+	if (has_words(k)) {
 		ins(e, "mov.u32 $, #", count, j->outputs);
+		ins(e, "setp.gtu.ftz.f32 $, $, $", far, farthest, threshold);
+	}
 	Reg scored = op2(e, REG_P, "setp.ne.u32", count, imm(0));
 	if (j->right_here)
 		right = largest_right(k, r, count);
@@ -537,29 +579,49 @@ static void error_store(Kernel *k, const JudgedRow *r)
 	}
 }
 
-void judge_rows(Kernel *k, uint32_t first, uint32_t threads)
+static bool only_squared(const Kernel *k)
+{
+	uint32_t from = 0;
+
+	for (const DeviceStep *s; (s = errors_step(k, &from)) != NULL;)
+		if (s->error != ERR_SQUARED)
+			return false;
+	return true;
+}
+
+void judge_row(Kernel *k, Reg row)
 {
 	Emit *e = k->e;
-	JudgedRow r = { 0 };
+	JudgedRow r = { .is_row = less(e, row, k->my_rows) };
 
-	remark(e, "errors and verdicts, a thread for each row");
-	Loop l = loop_count(e, (uint32_t)ceil_div(k->block_rows, threads));
-	Reg number = first ? op2(e, REG_R, "sub.u32", k->tid, imm(first)) : k->tid, row = mad(e, l.i, threads, number);
-	r.is_row = less(e, row, k->my_rows);
 	/* others write to real rows: threads without one read a row behind them, where there is */
 	r.row = op3(e, REG_R, "selp.u32", row, imm(k->s->half ? 0 : k->row_space - 1), less(e, row, imm(k->block_rows)));
 	r.late = add(e, mad(e, r.row, k->late_row, k->memory), imm(k->at_late));
 	Reg cases = k->half ? cases_memory(k) : k->memory;
 	r.y = add(e, mad(e, r.row, k->target_row, cases), imm(k->at_targets));
 	if (has_words(k))
-		r.word = load(e, REG_R, "ld.shared.u32", r.y, 0);
+		r.word = k->y_bits ? target_word(k, r.row) : load(e, REG_R, "ld.shared.u32", r.y, 0);
 	for (uint32_t i = 0; i < 4; i++)
 		r.own[i] = reg(e, REG_R);
 	if (k->s->job->data.code_count)
 		ins(e, "ld.shared.v4.u32 {$, $, $, $}, [$+#]", r.own[0], r.own[1], r.own[2], r.own[3],
-		    mad(e, r.row, sizeof(CodeOwn), cases), k->at_own);
+		    mad(e, k->y_bits ? leaf_row(k, r.row) : r.row, sizeof(CodeOwn), cases), k->at_own);
+	if (has_words(k))
+		targets_of(k, &r);
 	outputs_load(k, &r);
+	if (only_squared(k)) /* first: targets need no registers then */
+		error_store(k, &r);
 	verdict_store(k, &r);
-	error_store(k, &r);
+	if (!only_squared(k)) /* these replace outputs that verdicts may read */
+		error_store(k, &r);
+}
+
+void judge_rows(Kernel *k, uint32_t first, uint32_t threads)
+{
+	Emit *e = k->e;
+
+	remark(e, "errors and verdicts, a thread for each row");
+	Loop l = loop_count(e, (uint32_t)ceil_div(k->block_rows, threads));
+	judge_row(k, mad(e, l.i, threads, first ? op2(e, REG_R, "sub.u32", k->tid, imm(first)) : k->tid));
 	loop_end(e, &l);
 }

@@ -3,31 +3,61 @@
  * Out: sums of weight changes of the leaf, or the update itself. */
 #include "emit.h"
 
-/* Cases and rows of a leaf; leaf: its address. */
-static void leaf_cases(Kernel *k, Reg leaf)
+/* Cases and rows of a leaf; its address is known. */
+static void leaf_cases(Kernel *k, LeafFound *f)
 {
 	Emit *e = k->e;
-	Reg chunk = load(e, REG_D, "ld.global.nc.u64", leaf, offsetof(DeviceLeaf, chunk));
+	Reg chunk = load(e, REG_D, "ld.global.nc.u64", f->leaf, offsetof(DeviceLeaf, chunk));
 
 	chunk = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", chunk, imm(sizeof(DeviceChunk))), POINTER(k, chunk));
-	Reg cases = load(e, REG_D, "ld.global.nc.u64", chunk, offsetof(DeviceChunk, cases));
-	ins(e, "ld.global.nc.u32 $, [$+#]", k->rows, chunk, (uint32_t)offsetof(DeviceChunk, rows));
-	ins(e, "add.u64 $, $, $", k->cases, op2(e, REG_D, "shl.b64", cases, imm(2)), POINTER(k, cases));
+	f->cases = load(e, REG_D, "ld.global.nc.u64", chunk, offsetof(DeviceChunk, cases));
+	f->rows = load(e, REG_R, "ld.global.nc.u32", chunk, offsetof(DeviceChunk, rows));
 }
 
-/* Those of leaf k->leaf_number of the update; nothing is loaded again that is there already. */
-void leaf_begin(Kernel *k, Reg update, Reg staged)
+static void cases_take(Kernel *k, const LeafFound *f)
+{
+	ins(k->e, "mov.u32 $, $", k->rows, f->rows);
+	ins(k->e, "add.u64 $, $, $", k->cases, op2(k->e, REG_D, "shl.b64", f->cases, imm(2)), POINTER(k, cases));
+}
+
+/* Leaf k->leaf_number of the update. */
+static LeafFound leaf_address(Kernel *k, Reg update)
 {
 	Emit *e = k->e;
-	Reg index = load(e, REG_D, "ld.global.nc.u64", update, offsetof(DeviceUpdate, leaf));
+	LeafFound f = { .index = load(e, REG_D, "ld.global.nc.u64", update, offsetof(DeviceUpdate, leaf)) };
 
-	index = op2(e, REG_D, "add.u64", index, op1(e, REG_D, "cvt.u64.u32", k->leaf_number));
-	Reg leaf = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", index, imm(sizeof(DeviceLeaf))), POINTER(k, leaf));
+	f.index = op2(e, REG_D, "add.u64", f.index, op1(e, REG_D, "cvt.u64.u32", k->leaf_number));
+	f.leaf = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", f.index, imm(sizeof(DeviceLeaf))), POINTER(k, leaf));
+	return f;
+}
+
+LeafFound leaf_locate(Kernel *k, Reg update)
+{
+	LeafFound f = leaf_address(k, update);
+
+	leaf_cases(k, &f);
+	f.knows_case = k->s->leaf_rows <= k->s->threads && k->s->team_blocks == 1;
+	if (f.knows_case) {
+		Reg cases = op2(k->e, REG_D, "add.u64", op2(k->e, REG_D, "shl.b64", f.cases, imm(2)), POINTER(k, cases));
+		f.own = op1(k->e, REG_R, "mov.u32", imm(0));
+		ins(k->e, "@$ ld.global.nc.u32 $, [$]", less(k->e, k->tid, f.rows), f.own, place(k->e, cases, k->tid, 4));
+	}
+	return f;
+}
+
+/* found: NULL, or what leaf_locate has loaded. Nothing is loaded again that is there already. */
+void leaf_begin(Kernel *k, Reg update, Reg staged, const LeafFound *found)
+{
+	Emit *e = k->e;
+	LeafFound f = found ? *found : leaf_address(k, update);
 	uint32_t end = 0;
+
 	if (!k->overlaid) /* else the last gradient has overwritten lists and targets */
-		end = unless_begin(e, op2(e, REG_P, "setp.eq.u64", leaf, staged));
-	ins(e, "mov.u64 $, $", staged, leaf);
-	leaf_cases(k, leaf);
+		end = unless_begin(e, op2(e, REG_P, "setp.eq.u64", f.leaf, staged));
+	ins(e, "mov.u64 $, $", staged, f.leaf);
+	if (!found)
+		leaf_cases(k, &f);
+	cases_take(k, &f);
 	uint32_t blocks = k->s->team_blocks;
 	Reg product = op2(e, REG_R, "mul.lo.u32", k->rows, k->member);
 	ins(e, "mov.u32 $, $", k->first_row, divide(e, product, blocks));
@@ -39,7 +69,7 @@ void leaf_begin(Kernel *k, Reg update, Reg staged)
 		barrier_block(e);
 		inputs_stage(k);
 	}
-	cases_stage(k, index);
+	cases_stage(k, &f);
 	if (!k->overlaid)
 		if_end(e, end);
 	if (k->early && !k->prefetches)
@@ -58,7 +88,9 @@ void images_emit(Kernel *k)
 	ins(e, "mov.u32 $, $", i, k->block);
 	label_here(e, top);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", i, leaves), done);
-	leaf_cases(k, place(e, POINTER(k, leaf), i, sizeof(DeviceLeaf)));
+	LeafFound f = { .leaf = place(e, POINTER(k, leaf), i, sizeof(DeviceLeaf)) };
+	leaf_cases(k, &f);
+	cases_take(k, &f);
 	image_make(k, i);
 	ins(e, "add.u32 $, $, $", i, i, blocks);
 	ins(e, "bra L#", top);
@@ -122,6 +154,108 @@ void verdicts_emit(Kernel *k)
 	if_end(k->e, end);
 }
 
+/* ---- chunks ----
+ *
+ * Work of a chunk is cut into tasks of a warp. Some warps have those of one kind, others those of another. */
+
+typedef struct Crew {
+	Reg slot; /* the task at hand */
+	uint32_t top, done, warps;
+} Crew;
+
+/* For each of `tasks` tasks (a number, or R): by warps first .. first + warps - 1. */
+static Crew crew_begin(Kernel *k, uint32_t first, uint32_t warps, Reg tasks)
+{
+	Emit *e = k->e;
+	Crew c = { .slot = reg(e, REG_R), .top = label(e), .done = label(e), .warps = warps };
+
+	ins(e, "sub.u32 $, $, #", c.slot, op2(e, REG_R, "shr.u32", k->tid, imm(5)), first);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", c.slot, imm(warps)), c.done);
+	label_here(e, c.top);
+	ins(e, "bar.warp.sync 0xffffffff");
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", c.slot, tasks), c.done);
+	return c;
+}
+
+static void crew_end(Kernel *k, const Crew *c)
+{
+	ins(k->e, "add.u32 $, $, #", c->slot, c->slot, c->warps);
+	ins(k->e, "bra L#", c->top);
+	label_here(k->e, c->done);
+}
+
+static Reg lane_of(Kernel *k) { return op2(k->e, REG_R, "and.b32", k->tid, imm(31)); }
+static uint32_t warps_of(const Kernel *k) { return k->s->threads / 32; }
+
+/* Verdicts on 32 rows each, and parts of the last product: by warps that add no gradient. */
+static void last_tasks(Kernel *k)
+{
+	Emit *e = k->e;
+	const DeviceStep *last = &k->s->step[k->last];
+	uint32_t judged = (uint32_t)ceil_div(k->block_rows, 32), parts = product_warps(k, last), busy = k->inliners / 32;
+	uint32_t product = label(e), next = label(e);
+	Crew c = crew_begin(k, busy, warps_of(k) - busy, imm(judged + parts));
+
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", c.slot, imm(judged)), product);
+	remark(e, "errors and verdicts, a thread for each row");
+	judge_row(k, mad(e, c.slot, 32, lane_of(k)));
+	ins(e, "bra L#", next);
+	label_here(e, product);
+	product_part(k, last, op2(e, REG_R, "sub.u32", c.slot, imm(judged)));
+	label_here(e, next);
+	crew_end(k, &c);
+}
+
+/* Of the next chunk. */
+typedef struct NextChunk {
+	Reg row, rows, flip;
+} NextChunk;
+
+static void next_part(Kernel *k, const NextChunk *n, Reg warp)
+{
+	Reg row0 = k->row0, my_rows = k->my_rows, flip = k->flip;
+
+	k->row0 = n->row;
+	k->my_rows = n->rows;
+	k->flip = n->flip;
+	index_part(k, &k->s->step[k->next_steps - 1], warp);
+	k->row0 = row0;
+	k->my_rows = my_rows;
+	k->flip = flip;
+}
+
+/* The first product of a chunk, if the step after its index lists is one; else NO_STEP. */
+static uint32_t first_product(const Kernel *k)
+{
+	uint32_t i = k->next_steps;
+
+	while (i < k->last && k->s->step[i].kind == STEP_ONE)
+		i++;
+	return i < k->last && k->s->step[i].kind == STEP_PRODUCT ? i : NO_STEP;
+}
+
+/* Parts of the first product of this chunk; sums of index lists of the next one: what adds beside what waits for shared
+ * memory. now, next: these chunks have rows */
+static void first_tasks(Kernel *k, const NextChunk *n, Reg now, Reg next)
+{
+	Emit *e = k->e;
+	const DeviceStep *index = &k->s->step[k->next_steps - 1];
+	Reg parts = op3(e, REG_R, "selp.u32", imm(index_warps(k, index)), imm(0), next);
+	uint32_t busy = 0;
+
+	if (first_product(k) != NO_STEP) {
+		const DeviceStep *first = &k->s->step[first_product(k)];
+		uint32_t all = product_warps(k, first), warps = min_u32(all, warps_of(k));
+		Crew c = crew_begin(k, 0, warps, op3(e, REG_R, "selp.u32", imm(all), imm(0), now));
+		product_part(k, first, c.slot);
+		crew_end(k, &c);
+		busy = warps < warps_of(k) ? warps : 0;
+	}
+	Crew c = crew_begin(k, busy, warps_of(k) - busy, parts);
+	next_part(k, n, c.slot);
+	crew_end(k, &c);
+}
+
 /* Inlined gradients by some threads, verdicts by the others. */
 static void chunk_end(Kernel *k)
 {
@@ -132,6 +266,11 @@ static void chunk_end(Kernel *k)
 	barrier_block(e);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->inliners)), others);
 	inlined_rows(k);
+	if (k->last != NO_STEP) {
+		label_here(e, others);
+		last_tasks(k);
+		return;
+	}
 	ins(e, "bra L#", end);
 	label_here(e, others);
 	if (k->judged)
@@ -141,19 +280,60 @@ static void chunk_end(Kernel *k)
 	label_here(e, end);
 }
 
+/* Index lists of a chunk are added while the one before computes its first product. */
+static void chunks_beside(Kernel *k)
+{
+	Emit *e = k->e;
+	NextChunk n = { .row = op1(e, REG_R, "mov.u32", k->first_row),
+		            .rows = reg(e, REG_R),
+		            .flip = op1(e, REG_R, "mov.u32", imm(0)) };
+	uint32_t top = label(e), end = label(e), first = first_product(k);
+
+	k->flip = op1(e, REG_R, "mov.u32", imm(k->flipped));
+	ins(e, "mov.u32 $, 0", k->my_rows);
+	ins(e, "mov.u32 $, $", k->row0, k->first_row);
+	all_ones(k);
+	barrier_block(e);
+	label_here(e, top);
+	ins(e, "min.u32 $, $, #", n.rows, op2(e, REG_R, "sub.u32", k->end_row, n.row), k->block_rows);
+	Reg now = op2(e, REG_P, "setp.ne.u32", k->my_rows, imm(0)), next = op2(e, REG_P, "setp.ne.u32", n.rows, imm(0));
+	first_tasks(k, &n, now, next);
+	barrier_block(e);
+	spent(k, SPENT_KINDS + 24);
+	ins(e, "@!$ bra L#", now, end);
+	steps_emit(k, first == NO_STEP ? k->next_steps : first + 1, k->last);
+	chunk_end(k);
+	label_here(e, end);
+	barrier_block(e);
+	spent(k, SPENT_KINDS + 26);
+	ins(e, "mov.u32 $, $", k->row0, n.row);
+	ins(e, "mov.u32 $, $", k->my_rows, n.rows);
+	ins(e, "add.u32 $, $, $", n.row, n.row, n.rows);
+	ins(e, "mov.u32 $, $", k->flip, n.flip);
+	ins(e, "sub.u32 $, #, $", n.flip, k->flipped, n.flip);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", k->my_rows, imm(0)), top);
+}
+
 static void chunks_emit(Kernel *k)
 {
 	Emit *e = k->e;
 
 	if (k->inliners)
 		inlined_begin(k);
+	if (k->next_steps) {
+		chunks_beside(k);
+		return;
+	}
 	Loop l = loop_begin(e, k->first_row, k->end_row, k->block_rows);
 	ins(e, "mov.u32 $, $", k->row0, l.i);
 	ins(e, "min.u32 $, $, #", k->my_rows, op2(e, REG_R, "sub.u32", k->end_row, l.i), k->block_rows);
 	targets_stage(k);
 	ins(e, "cp.async.wait_all");
 	barrier_block(e);
-	rows_emit(k);
+	if (k->last != NO_STEP)
+		steps_emit(k, 0, k->last);
+	else
+		rows_emit(k);
 	if (k->inliners)
 		chunk_end(k);
 	else
@@ -279,7 +459,7 @@ void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool direct
 	Emit *e = k->e;
 
 	if (!direct)
-		leaf_begin(k, update, staged);
+		leaf_begin(k, update, staged, NULL);
 	ins(e, "cp.async.wait_all");
 	barrier_block(e);
 	spent(k, SPENT_KINDS + 0);

@@ -170,6 +170,50 @@ static void gradient_columns(Kernel *k, uint32_t i)
 				use_columns(k, a[x].buf, col, 4);
 }
 
+/* The last step of a chunk, if nothing but gradients after all chunks reads its results: none needs to wait for it. */
+static uint32_t last_step(const Kernel *k)
+{
+	const EmitSource *s = k->s;
+	uint32_t last = NO_STEP;
+	bool inlined = false;
+
+	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++)
+		inlined |= k->cut[i].inlined;
+	for (uint32_t i = 0; i < s->list->gradient; i++)
+		if (s->step[i].kind != STEP_MARK && s->step[i].kind != STEP_SCORES && s->step[i].kind != STEP_CODES &&
+		    !is_late(k, &s->step[i]))
+			last = i;
+	if (!inlined || !k->judged || last == NO_STEP || s->step[last].kind != STEP_PRODUCT ||
+	    !only_exchanged(k, &s->step[last]))
+		return NO_STEP;
+	for (uint32_t i = 0; i < k->exchanges; i++)
+		for (uint32_t q = 0; q < k->exchanged[i].quads; q++)
+			if (!stored_direct(k, k->exchanged[i].buf, k->exchanged[i].col + 4 * q))
+				return NO_STEP;
+	return last;
+}
+
+/* Steps up to the only sum of index lists, if nothing else writes activations; else 0. */
+static uint32_t first_steps(const Kernel *k)
+{
+	const EmitSource *s = k->s;
+	uint32_t ahead = 0;
+
+	for (uint32_t i = 0; i < s->list->gradient; i++) {
+		const DeviceStep *d = &s->step[i];
+		Access a[8];
+		uint32_t n = step_access(k, d, a);
+		if (d->kind == STEP_INDEX && !ahead && d->c == BUF_ACT && d->start)
+			ahead = i + 1;
+		else if (!ahead && d->kind != STEP_MARK && d->kind != STEP_ONE)
+			return 0;
+		for (uint32_t x = 0; x < n && i + 1 != ahead && d->kind != STEP_ONE; x++)
+			if (a[x].writes && a[x].buf == BUF_ACT)
+				return 0;
+	}
+	return ahead;
+}
+
 static void plan_columns(Kernel *k)
 {
 	const EmitSource *s = k->s;
@@ -186,10 +230,15 @@ static void plan_columns(Kernel *k)
 			read_columns(k, &s->step[i]);
 	for (uint32_t i = s->list->gradient; i < s->list->steps && !s->test; i++)
 		gradient_columns(k, i);
-	for (int b = 0; b < BUFS; b++)
+	for (int b = 0; b < BUFS; b++) {
 		for (uint32_t i = 0; i < blocks; i++)
 			if (k->map[b][i] != NO_BLOCK)
 				k->map[b][i] = (uint16_t)used++;
+		if (b == BUF_ACT && k->next_steps) { /* a second place for them */
+			k->flipped = used * COLUMN_BLOCK * 4;
+			used *= 2;
+		}
+	}
 	k->row = (used * COLUMN_BLOCK + 4) * 4; /* rows begin in different banks */
 }
 
@@ -284,9 +333,10 @@ static void plan_memory(Kernel *k)
 	k->at_staged = k->bytes;
 	k->list_row = (uint32_t)round_up(s->list_longest, LIST_PAD) * 2;
 	k->at_lists = take(k, lists ? (uint64_t)k->list_row * (s->leaf_rows + 8) : 0);
-	k->target_row = (uint32_t)(d->targets | 1) * 4;
-	k->at_targets = take(k, (uint64_t)k->target_row * k->row_space + 16); /* quads past the last row are read */
-	k->at_own = take(k, d->code_count ? k->row_space * sizeof(CodeOwn) : 0);
+	k->target_row = k->y_bits ? 4 : (uint32_t)(d->targets | 1) * 4;
+	uint32_t rows = k->y_bits ? s->leaf_rows : k->row_space;
+	k->at_targets = take(k, (uint64_t)k->target_row * rows + 16); /* quads past the last row are read */
+	k->at_own = take(k, d->code_count ? rows * sizeof(CodeOwn) : 0);
 	k->late_row =
 		k->judged ? (late_at(k, NULL, false) / 16 | 1) * 16 : 0; /* quads of adjacent rows in different banks */
 	k->at_late = take(k, (uint64_t)k->late_row * k->row_space);
@@ -399,6 +449,9 @@ static const char *plan_chunks(Kernel *k, uint32_t chunks)
 	if (s->list->steps - s->list->gradient > MOST_GRADIENTS)
 		return "too many gradients";
 	plan_judged(k);
+	k->y_bits = k->overlaid && k->judged && s->job->data.y_bits && s->job->outputs <= 32;
+	k->last = NO_STEP;
+	k->next_steps = k->flipped = 0;
 	if (k->judged && !k->overlaid && chunks == 1)
 		k->workers = s->threads - min_u32((uint32_t)round_up(k->block_rows, 32), max_u32(s->threads / 128, 1) * 32);
 	if (!s->tiled) {
@@ -406,6 +459,10 @@ static const char *plan_chunks(Kernel *k, uint32_t chunks)
 		gradient_ranges(k);
 		if (!s->test && !plan_exchange(k))
 			return "columns that are not aligned";
+		if (!s->test)
+			k->last = last_step(k);
+		if (k->last != NO_STEP && chunks > 1 && k->y_bits)
+			k->next_steps = first_steps(k);
 	}
 	k->early = s->job->data.x && !s->tiled && !s->test && !k->overlaid && chunks == 1;
 	plan_columns(k);

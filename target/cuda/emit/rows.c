@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Steps of the forward and backward pass of a block's rows, all in shared memory. Must hold: every sum is one chain in
  * the order of its sources or targets; threads cut what is not summed. */
-#include "emit.h"
+#include "half_emit.h"
 #include "units.h"
 
-enum { MOST_HIGH = 8, COPIED = 8 }; /* rows of a thread; copies of a thread */
+enum { MOST_HIGH = 8, COPIED = 8, STRAIGHT = 32 }; /* rows of a thread; copies of a thread; sources of no loop */
 
 static void fma_to(Emit *e, Reg sum, Reg a, Reg b) { ins(e, "fma.rn.ftz.f32 $, $, $, $", sum, a, b, sum); }
 
@@ -134,14 +134,14 @@ static void task_guard(Kernel *k, Task *t, Reg value, uint32_t end)
 	t->end[t->ends++] = if_begin(k->e, less(k->e, value, imm(end)));
 }
 
-static Task task_begin(Kernel *k, const Tasks *t, uint32_t round)
+/* Task `number`; below: all numbers are less than that. */
+static Task task_at(Kernel *k, const Tasks *t, Reg number, uint32_t below)
 {
 	Emit *e = k->e;
-	uint32_t all = t->panels * t->each, first = round * k->s->threads;
-	Reg number = add(e, k->tid, imm(first));
+	uint32_t all = t->panels * t->each;
 	Task task = { 0 };
 
-	if (first + k->s->threads > all)
+	if (below > all)
 		task_guard(k, &task, number, all);
 	Reg panel = t->panels > 1 ? divide(e, number, t->each) : imm(0);
 	Reg own = t->panels > 1 ? modulo(e, number, t->each, panel) : number;
@@ -154,6 +154,13 @@ static Task task_begin(Kernel *k, const Tasks *t, uint32_t round)
 		task_guard(k, &task, task.quad, real);
 	task.row = add(e, mad(e, task.group, k->row, k->memory), imm(k->at_rows));
 	return task;
+}
+
+static Task task_begin(Kernel *k, const Tasks *t, uint32_t round)
+{
+	uint32_t first = round * k->s->threads;
+
+	return task_at(k, t, add(k->e, k->tid, imm(first)), first + k->s->threads);
 }
 
 static void task_end(Kernel *k, const Task *t)
@@ -193,6 +200,19 @@ static void load_columns(Emit *e, Reg v[4], Reg at, uint32_t offset, bool aligne
 		v[i] = load(e, REG_F, "ld.shared.f32", at, offset + 4 * i);
 }
 
+uint32_t flips(const Kernel *k, uint32_t buf) { return buf == BUF_ACT ? k->flipped : 0; }
+Reg row_flip(Kernel *k, Reg row, uint32_t buf) { return flips(k, buf) ? add(k->e, row, k->flip) : row; }
+
+Reg leaf_row(Kernel *k, Reg row)
+{
+	return op2(k->e, REG_R, "min.u32", add(k->e, k->row0, row), imm(k->s->leaf_rows - 1));
+}
+
+Reg target_word(Kernel *k, Reg row)
+{
+	return load(k->e, REG_R, "ld.shared.u32", mad(k->e, leaf_row(k, row), 4, k->memory), k->at_targets);
+}
+
 /* What sums begin with. at: of the task's quad in its first row. */
 static void sums_begin(Kernel *k, const DeviceStep *s, const Tasks *t, const Task *task, Reg at, Reg sum[][4])
 {
@@ -219,7 +239,7 @@ static void outputs_end(Kernel *k, const DeviceStep *s, const DeviceStep *errors
 	Emit *e = k->e;
 	Reg row = add(e, task->group, imm(h * t->groups)), weight = imm_f(1), out[4];
 	Reg late = add(e, mad(e, row, k->late_row, mad(e, task->quad, 16, k->memory)), imm(k->at_late));
-	Reg y = add(e, mad(e, row, k->target_row, mad(e, task->quad, 16, k->memory)), imm(k->at_targets));
+	Reg y = add(e, mad(e, row, k->target_row, mad(e, task->quad, 16, k->memory)), imm(k->at_targets)), word = imm(0);
 
 	for (uint32_t i = 0; i < 4; i++)
 		out[i] = unit_value(e, s->fn, sum[i]);
@@ -234,12 +254,15 @@ static void outputs_end(Kernel *k, const DeviceStep *s, const DeviceStep *errors
 		case_load(k, number, add(e, k->row0, row), less(e, row, k->my_rows));
 		weight = load(e, REG_F, "ld.global.nc.f32", place(e, POINTER(k, data.weight), number, 4), 0);
 	}
+	if (k->y_bits)
+		word = op2(e, REG_R, "shr.u32", target_word(k, row), mul(e, task->quad, 4));
 	for (uint32_t i = 0; i < 4; i++) {
 		ErrorOf of = { .fn = s->fn, .error = errors->error, .known_net = errors->known_net, .out = out[i] };
 		of.net = errors->known_net ? sum[i] : out[i];
-		of.y = load(e, REG_F, "ld.shared.f32", y, 4 * (errors->y + i));
+		of.y =
+			k->y_bits ? y_bit(e, word, (errors->y + i) % 32) : load(e, REG_F, "ld.shared.f32", y, 4 * (errors->y + i));
 		Reg net = sum[i];
-		sum[i] = output_delta(e, errors, &of, is_number(e, of.y), weight, imm_f(0));
+		sum[i] = output_delta(e, errors, &of, k->y_bits ? imm(1) : is_number(e, of.y), weight, imm_f(0));
 		if (deltas) {
 			Reg slope = unit_slope(e, deltas->fn, deltas->keeps_net ? net : out[i], out[i]);
 			slope = op2(e, REG_F, "add.rn.ftz.f32", slope, imm_f(deltas->offset));
@@ -271,7 +294,7 @@ static void sums_end(Kernel *k, const DeviceStep *s, const Tasks *t, const Task 
 				sum[h][i] = unit_value(e, sigmoid ? FN_SIGMOID : s->fn, sum[h][i]);
 		} else if (s->after == AFTER_DELTAS) {
 			Reg out[4], net[4];
-			load_columns(e, out, at, offset + column_at(k, BUF_ACT, s->c_col), aligned);
+			load_columns(e, out, row_flip(k, at, BUF_ACT), offset + column_at(k, BUF_ACT, s->c_col), aligned);
 			if (s->keeps_net)
 				load_columns(e, net, at, offset + column_at(k, BUF_NET, s->c_col), aligned);
 			for (uint32_t i = 0; i < 4; i++) {
@@ -283,7 +306,8 @@ static void sums_end(Kernel *k, const DeviceStep *s, const Tasks *t, const Task 
 		if (outward.regions)
 			outward_store(k, &outward, task->group, h * t->groups, sum[h]);
 		if (result < BUFS && !only_exchanged(k, s))
-			store_columns(k, at, offset + column_at(k, result, s->c_col), task->quad, s->cols, aligned, sum[h]);
+			store_columns(k, row_flip(k, at, result), offset + column_at(k, result, s->c_col), task->quad, s->cols,
+			              aligned, sum[h]);
 	}
 }
 
@@ -370,6 +394,20 @@ static uint32_t product_pairs(Kernel *k, const DeviceStep *s, const Tasks *t, Re
 	return quads;
 }
 
+/* The same without a loop: the assembler knows best how far ahead to load. */
+static uint32_t product_straight(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, Reg b, uint32_t quads,
+                                 Reg sum[][4])
+{
+	for (uint32_t i = 0; i < quads; i++) {
+		Sources *from = sources_new(k);
+		sources_load(k, s, t, a, b, 4 * i, from);
+		sources_add(k, t, from, sum);
+	}
+	ins(k->e, "add.u32 $, $, #", a, a, quads * 16);
+	ins(k->e, "add.u32 $, $, #", b, b, quads * 16 * s->b_row);
+	return quads;
+}
+
 static void product_one(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, Reg b, uint32_t source, Reg sum[][4])
 {
 	Emit *e = k->e;
@@ -383,26 +421,72 @@ static void product_one(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, R
 	}
 }
 
-static void product_emit(Kernel *k, const DeviceStep *s)
+static void product_task(Kernel *k, const DeviceStep *s, const Tasks *t, const Task *task)
 {
 	Emit *e = k->e;
-	Tasks t = tasks_of(k, s->cols, s->depth, MOST_HIGH);
 	uint32_t depth = s->b == k->s->job->zero ? 0 : s->depth;
-	uint32_t quads = depth / 4;
+	Reg sum[MOST_HIGH][4], a = reg(e, REG_R), b = reg(e, REG_R);
 
-	remark(e, "product %u x %u, a thread has %u rows by 4", s->depth, s->cols, t.high);
+	sums_begin(k, s, t, task, add(e, mad(e, task->quad, 16, task->row), imm(column_of(k, s->c, s->c_col))), sum);
+	ins(e, "add.u32 $, $, #", a, row_flip(k, task->row, s->a), s->depth ? column_at(k, s->a, s->a_col) : 0);
+	ins(e, "add.u32 $, $, #", b, mad(e, task->quad, 16, k->memory), depth ? weight_at(k, s->b) : 0);
+	bool straight = depth <= STRAIGHT && t->high > 4;
+	uint32_t done = 4 * (straight ? product_straight : product_pairs)(k, s, t, a, b, depth / 4, sum);
+	for (uint32_t i = done; i < depth; i++)
+		product_one(k, s, t, a, b, i - done, sum);
+	sums_end(k, s, t, task, task->row, sum);
+}
+
+static void product_emit(Kernel *k, const DeviceStep *s)
+{
+	Tasks t = tasks_of(k, s->cols, s->depth, MOST_HIGH);
+
+	remark(k->e, "product %u x %u, a thread has %u rows by 4", s->depth, s->cols, t.high);
 	for (uint32_t round = 0; round < t.rounds; round++) {
 		Task task = task_begin(k, &t, round);
-		Reg sum[MOST_HIGH][4], a = reg(e, REG_R), b = reg(e, REG_R);
-		sums_begin(k, s, &t, &task, add(e, mad(e, task.quad, 16, task.row), imm(column_of(k, s->c, s->c_col))), sum);
-		ins(e, "add.u32 $, $, #", a, task.row, s->depth ? column_at(k, s->a, s->a_col) : 0);
-		ins(e, "add.u32 $, $, #", b, mad(e, task.quad, 16, k->memory), depth ? weight_at(k, s->b) : 0);
-		uint32_t done = 4 * product_pairs(k, s, &t, a, b, quads, sum);
-		for (uint32_t i = done; i < depth; i++)
-			product_one(k, s, &t, a, b, i - done, sum);
-		sums_end(k, s, &t, &task, task.row, sum);
+		product_task(k, s, &t, &task);
 		task_end(k, &task);
 	}
+}
+
+/* ---- products beside other work ---- */
+
+/* Tiles with the least of work in all: adding products, or loading them at 8 cycles a quad. */
+static Tasks tasks_beside(const Kernel *k, const DeviceStep *s)
+{
+	enum { MOST_BESIDE = 8 }; /* rows of a thread: others need registers too */
+	Tasks best = { 0 };
+	double least = 0;
+
+	for (uint32_t high = 1; high <= MOST_BESIDE; high++) {
+		Tasks t = { .quads = (uint32_t)ceil_div(s->cols, 4), .groups = (uint32_t)ceil_div(k->block_rows, high) };
+		t.high = (uint32_t)ceil_div(k->block_rows, t.groups);
+		tasks_panels(k, &t, PANEL);
+		double cost = (double)ceil_div(t.panels * t.each, 32) * (t.high * 16 + max_u32(4 + t.high, 4 * t.high / 5));
+		if (!least || cost < least) {
+			least = cost;
+			best = t;
+		}
+	}
+	return best;
+}
+
+uint32_t product_warps(const Kernel *k, const DeviceStep *s)
+{
+	Tasks t = tasks_beside(k, s);
+
+	return (uint32_t)ceil_div(t.panels * t.each, 32);
+}
+
+void product_part(Kernel *k, const DeviceStep *s, Reg warp)
+{
+	Emit *e = k->e;
+	Tasks t = tasks_beside(k, s);
+
+	remark(e, "product %u x %u, a thread has %u rows by 4, %u warps", s->depth, s->cols, t.high, product_warps(k, s));
+	Task task = task_at(k, &t, mad(e, warp, 32, op2(e, REG_R, "and.b32", k->tid, imm(31))), UINT32_MAX);
+	product_task(k, s, &t, &task);
+	task_end(k, &task);
 }
 
 /* ---- index lists ---- */
@@ -422,12 +506,31 @@ static Reg weight_row(Kernel *k, const DeviceStep *s, const WeightRegion *r, Reg
 	return mad(e, i, r->row * 4, base);
 }
 
-static void index_emit(Kernel *k, const DeviceStep *s)
+static void index_task(Kernel *k, const DeviceStep *s, const Tasks *t, const Task *task)
 {
 	Emit *e = k->e;
 	const WeightRegion *r = region_of(k, s->b);
+	Reg sum[MOST_HIGH][4], base = add(e, mad(e, task->quad, 16, k->memory), imm(r->at));
+	Reg list = add(e, mad(e, add(e, task->group, k->row0), k->list_row, k->memory), imm(k->at_lists));
+
+	sums_begin(k, s, t, task, add(e, mad(e, task->quad, 16, task->row), imm(column_of(k, s->c, s->c_col))), sum);
+	for (uint32_t j = 0; j < k->s->list_longest; j += 2)
+		for (uint32_t h = 0; h < t->high; h++) {
+			Reg pair = load(e, REG_R, "ld.shared.u32", list, h * t->groups * k->list_row + 2 * j), w[2][4];
+			uint32_t n = j + 1 < k->s->list_longest ? 2 : 1;
+			for (uint32_t i = 0; i < n; i++)
+				load_quad(e, "shared", w[i], weight_row(k, s, r, pair, i, base), 0);
+			for (uint32_t i = 0; i < n; i++)
+				for (uint32_t c = 0; c < 4; c++)
+					ins(e, "add.rn.ftz.f32 $, $, $", sum[h][c], w[i][c], sum[h][c]);
+		}
+	sums_end(k, s, t, task, task->row, sum);
+}
+
+static Tasks index_tasks(const Kernel *k, const DeviceStep *s)
+{
 	uint32_t quads = (uint32_t)ceil_div(s->cols, 4), power = 1;
-	Tasks t = { .quads = quads, .high = 1 };
+	Tasks t = { .quads = quads, .high = k->next_steps ? 4 : 1 };
 
 	while (power < quads)
 		power *= 2;
@@ -440,26 +543,36 @@ static void index_emit(Kernel *k, const DeviceStep *s)
 	t.groups = (uint32_t)ceil_div(k->block_rows, t.high);
 	t.high = (uint32_t)ceil_div(k->block_rows, t.groups);
 	tasks_panels(k, &t, t.quads);
+	return t;
+}
 
-	remark(e, "index lists, %u columns, a thread has %u rows by 4", s->cols, t.high);
+static void index_emit(Kernel *k, const DeviceStep *s)
+{
+	Tasks t = index_tasks(k, s);
+
+	remark(k->e, "index lists, %u columns, a thread has %u rows by 4", s->cols, t.high);
 	for (uint32_t round = 0; round < t.rounds; round++) {
 		Task task = task_begin(k, &t, round);
-		Reg sum[MOST_HIGH][4], base = add(e, mad(e, task.quad, 16, k->memory), imm(r->at));
-		Reg list = add(e, mad(e, add(e, task.group, k->row0), k->list_row, k->memory), imm(k->at_lists));
-		sums_begin(k, s, &t, &task, add(e, mad(e, task.quad, 16, task.row), imm(column_of(k, s->c, s->c_col))), sum);
-		for (uint32_t j = 0; j < k->s->list_longest; j += 2)
-			for (uint32_t h = 0; h < t.high; h++) {
-				Reg pair = load(e, REG_R, "ld.shared.u32", list, h * t.groups * k->list_row + 2 * j), w[2][4];
-				uint32_t n = j + 1 < k->s->list_longest ? 2 : 1;
-				for (uint32_t i = 0; i < n; i++)
-					load_quad(e, "shared", w[i], weight_row(k, s, r, pair, i, base), 0);
-				for (uint32_t i = 0; i < n; i++)
-					for (uint32_t c = 0; c < 4; c++)
-						ins(e, "add.rn.ftz.f32 $, $, $", sum[h][c], w[i][c], sum[h][c]);
-			}
-		sums_end(k, s, &t, &task, task.row, sum);
+		index_task(k, s, &t, &task);
 		task_end(k, &task);
 	}
+}
+
+uint32_t index_warps(const Kernel *k, const DeviceStep *s)
+{
+	Tasks t = index_tasks(k, s);
+
+	return (uint32_t)ceil_div(t.panels * t.each, 32);
+}
+
+void index_part(Kernel *k, const DeviceStep *s, Reg warp)
+{
+	Tasks t = index_tasks(k, s);
+
+	remark(k->e, "index lists, %u columns, a thread has %u rows by 4, %u warps", s->cols, t.high, index_warps(k, s));
+	Task task = task_at(k, &t, mad(k->e, warp, 32, op2(k->e, REG_R, "and.b32", k->tid, imm(31))), UINT32_MAX);
+	index_task(k, s, &t, &task);
+	task_end(k, &task);
 }
 
 /* ---- columns one by one ---- */
@@ -540,6 +653,8 @@ static void one_emit(Kernel *k, uint32_t col)
 	Column c = column_begin(k, 1);
 
 	column_store(k, &c, BUF_ACT, col, imm_f(1));
+	if (k->flipped)
+		ins(k->e, "st.shared.f32 [$+#], $", c.at, column_at(k, BUF_ACT, col) + k->flipped, imm_f(1));
 	loop_end(k->e, &c.loop);
 }
 
@@ -549,6 +664,14 @@ static void ones_emit(Kernel *k)
 	for (uint32_t i = 0; i < k->s->one_columns; i++)
 		if (k->map[BUF_ACT][k->s->ones[i] / COLUMN_BLOCK] != NO_BLOCK)
 			one_emit(k, k->s->ones[i]);
+}
+
+void all_ones(Kernel *k)
+{
+	ones_emit(k);
+	for (uint32_t i = 0; i < k->s->list->gradient; i++)
+		if (k->s->step[i].kind == STEP_ONE)
+			one_emit(k, k->s->step[i].c_col);
 }
 
 /* By copies of 4 or 16 bytes. */
@@ -627,7 +750,8 @@ void steps_emit(Kernel *k, uint32_t first, uint32_t end)
 		ones_emit(k);
 	for (uint32_t i = first; i < end; i++) {
 		const DeviceStep *d = &s->step[i];
-		if (d->kind == STEP_MARK || d->kind == STEP_SCORES || d->kind == STEP_CODES || is_late(k, d))
+		if (d->kind == STEP_MARK || d->kind == STEP_SCORES || d->kind == STEP_CODES || is_late(k, d) ||
+		    (d->kind == STEP_ONE && k->next_steps))
 			continue;
 		row_step(k, d);
 		if (d->kind != STEP_ONE)

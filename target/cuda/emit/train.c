@@ -281,13 +281,16 @@ static void kernel_begin(Kernel *k)
 static void update_direct(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
 {
 	RuleNumbers n;
+	LeafFound found;
 
+	if (k->s->solo) /* while weights are under way */
+		found = leaf_locate(k, next);
 	rule_numbers(k, &n);
 	k->numbers = &n;
 	leaf_emit(k, update, staged, b, true);
 	k->numbers = NULL;
 	barrier_arrive(k, &b->grid);
-	leaf_begin(k, next, staged);
+	leaf_begin(k, next, staged, k->s->solo ? &found : NULL);
 	spent(k, SPENT_KINDS + 27);
 	barrier_wait(k, &b->grid);
 	spent(k, SPENT_GRID_AFTER);
@@ -352,7 +355,16 @@ static void stop_check(Kernel *k, Reg update, uint32_t done)
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", stop, imm(0)), done);
 }
 
-/* Tallies are formed beside the next update: networks of their own stop at the end of an epoch only. */
+/* Networks of their own stop at the end of an epoch only; ends: it is one. */
+static void epoch_check(Kernel *k, Reg update, Reg ends, uint32_t done)
+{
+	uint32_t inside = if_begin(k->e, op2(k->e, REG_P, "setp.ne.u32", ends, imm(0)));
+
+	stop_check(k, update, done);
+	if_end(k->e, inside);
+}
+
+/* Tallies are formed beside the next update. */
 static void apart_check(Kernel *k, Reg update, uint32_t done)
 {
 	Emit *e = k->e;
@@ -402,7 +414,7 @@ static void updates_emit(Kernel *k)
 		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", ended, imm(0)), idle);
 	}
 	if (direct && !s->tiled && !s->general && !k->half)
-		leaf_begin(k, POINTER(k, update), staged);
+		leaf_begin(k, POINTER(k, update), staged, NULL);
 	if (k->half && k->half->once) {
 		half_prefetch(k, POINTER(k, update), staged);
 		weights_stage(k);
@@ -424,6 +436,8 @@ static void updates_emit(Kernel *k)
 		Reg param = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, param));
 		ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), param, P_COUNT * 8));
 	}
+	Reg ends =
+		s->solo && !k->half ? load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch)) : imm(0);
 	if (!k->half || (!k->half->direct && !k->half->once)) { /* else they are there, or under way */
 		weights_stage(k);
 		if (k->half)
@@ -455,6 +469,8 @@ static void updates_emit(Kernel *k)
 		update_leaves(k, update, staged, &b);
 	if (k->half && k->half->apart)
 		apart_check(k, update, done);
+	else if (s->solo && !k->half)
+		epoch_check(k, update, ends, done);
 	else
 		stop_check(k, update, done);
 	ins(e, "add.u64 $, $, 1", i, i);

@@ -278,13 +278,45 @@ static void copy_quads(Kernel *k, const DevicePanel *p, const RuleQuads *q, uint
 	}
 }
 
+/* Places of the quads, and whether there are such. */
+static void quads_places(Kernel *k, const DevicePanel *p, uint32_t all_rows, const RuleQuads *q, uint32_t variables,
+                         Reg at[][8], Reg real[8])
+{
+	Emit *e = k->e;
+	Reg is_quad = less(e, q->quad, imm((uint32_t)ceil_div(p->cols, 4)));
+
+	for (uint32_t h = 0; h < q->rows; h++) {
+		Reg row = add(e, q->row, imm(h)), e_place = mad(e, row, p->row, op2(e, REG_R, "shl.b32", q->quad, imm(2)));
+		real[h] = op2(e, REG_P, "and.pred", is_quad, less(e, row, imm(all_rows)));
+		for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+			if (variables >> v & 1)
+				at[v][h] = variable_at(k, v, p, e_place);
+	}
+}
+
+void rule_quads_load(Kernel *k, const DevicePanel *p, uint32_t all_rows, RuleQuads *q)
+{
+	Emit *e = k->e;
+	uint32_t loads = formula_uses(k->s->formula, OP_LOAD);
+	Reg at[2 + MAX_STATE][8], real[8];
+
+	q->loaded = loads;
+	quads_places(k, p, all_rows, q, loads, at, real);
+	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+		for (uint32_t h = 0; h < q->rows && loads >> v & 1; h++) {
+			Reg *to = q->value[v][h];
+			for (uint32_t i = 0; i < 4; i++)
+				to[i] = op1(e, REG_F, "mov.f32", imm_f(0));
+			ins(e, "@$ ld.global.v4.f32 {$, $, $, $}, [$]", real[h], to[0], to[1], to[2], to[3], at[v][h]);
+		}
+}
+
 /* Loads of all rows come first, so that they are under way together. */
 void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t all_rows, RuleQuads *q)
 {
 	Emit *e = k->e;
-	const Formula *f = k->s->formula;
-	uint32_t loads = formula_uses(f, OP_LOAD), stores = formula_uses(f, OP_STORE);
-	Reg at[2 + MAX_STATE][8], value[2 + MAX_STATE][8][4], real[8], quads = imm((uint32_t)ceil_div(p->cols, 4));
+	uint32_t stores = formula_uses(k->s->formula, OP_STORE);
+	Reg at[2 + MAX_STATE][8], real[8];
 
 	if (p->kind) { /* places differ */
 		for (uint32_t h = 0; h < q->rows; h++) {
@@ -298,41 +330,29 @@ void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t 
 	}
 	mask_columns(e, p, q);
 	PlaceNumbers own = known_numbers(k, n, &k->s->factor[p->factor]);
-	Reg is_quad = less(e, q->quad, quads);
-	for (uint32_t h = 0; h < q->rows; h++) {
-		Reg row = add(e, q->row, imm(h)), e_place = mad(e, row, p->row, op2(e, REG_R, "shl.b32", q->quad, imm(2)));
-		real[h] = op2(e, REG_P, "and.pred", is_quad, less(e, row, imm(all_rows)));
-		for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-			if ((loads | stores) >> v & 1)
-				at[v][h] = variable_at(k, v, p, e_place);
-	}
-	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-		for (uint32_t h = 0; h < q->rows && loads >> v & 1; h++) {
-			for (uint32_t i = 0; i < 4; i++)
-				value[v][h][i] = op1(e, REG_F, "mov.f32", imm_f(0));
-			ins(e, "@$ ld.global.v4.f32 {$, $, $, $}, [$]", real[h], value[v][h][0], value[v][h][1], value[v][h][2],
-			    value[v][h][3], at[v][h]);
-		}
+	if (!q->loaded)
+		rule_quads_load(k, p, all_rows, q);
+	quads_places(k, p, all_rows, q, stores, at, real);
 	Reg infinite = op2(e, REG_P, "setp.ne.u32", imm(0), imm(0));
 	for (uint32_t h = 0; h < q->rows; h++)
 		for (uint32_t i = 0; i < 4; i++) {
 			Reg variable[2 + MAX_STATE] = { q->g[h][i] };
 			for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-				variable[v] = value[v][h][i];
+				variable[v] = q->value[v][h][i];
 			place_values(k, &own, variable);
 			for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-				value[v][h][i] = variable[v];
+				q->value[v][h][i] = variable[v];
 			Reg none = op2(e, REG_F, "sub.rn.ftz.f32", variable[1], variable[1]);
 			Reg bad = op2(e, REG_P, "and.pred", op2(e, REG_P, "setp.neu.ftz.f32", none, imm_f(0)), real[h]);
 			ins(e, "or.pred $, $, $", infinite, infinite, bad);
 		}
 	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
 		for (uint32_t h = 0; h < q->rows && stores >> v & 1; h++)
-			ins(e, "@$ st.global.v4.f32 [$], {$, $, $, $}", real[h], at[v][h], value[v][h][0], value[v][h][1],
-			    value[v][h][2], value[v][h][3]);
+			ins(e, "@$ st.global.v4.f32 [$], {$, $, $, $}", real[h], at[v][h], q->value[v][h][0], q->value[v][h][1],
+			    q->value[v][h][2], q->value[v][h][3]);
 	infinite_check(k, infinite);
 	for (uint32_t h = 0; h < q->rows && p->copy != NO_COPY; h += 4)
-		copy_quads(k, p, q, h, (const Reg(*)[4])value[1], real);
+		copy_quads(k, p, q, h, (const Reg(*)[4])q->value[1], real);
 }
 
 /* ---- sums of leaves ---- */
