@@ -190,7 +190,7 @@ void order_copy(Order *o, uint64_t position, uint64_t count, uint64_t *to)
 		to[i] = position + i;
 	for (uint64_t done = 0; done < count && o->shuffled;) {
 		InBlock b = block_at(o, position + done);
-		uint64_t n = min_u64(count - done, b.size - b.offset);
+		uint64_t n = min_u64(count - done, b.size > b.offset ? b.size - b.offset : 1); /* a bit may have flipped */
 		block_shuffle(o, &b);
 		for (uint64_t i = 0; i < n; i++)
 			to[done + i] = b.first + o->inside[b.offset + i];

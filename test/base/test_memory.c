@@ -375,6 +375,11 @@ static void order_is_a_permutation(void **state)
 				assert_true(moved > n / 2);
 			for (uint64_t i = n; i-- > 0;) /* any position, in any order */
 				assert_int_equal(order_at(again, i), first[i]);
+			for (uint64_t i = 0; i < n; i += 777) { /* runs over the ends of blocks */
+				uint64_t run[777], count = n - i < 777 ? n - i : 777;
+				order_copy(again, i, count, run);
+				assert_memory_equal(run, first + i, count * sizeof *run);
+			}
 		}
 		o = order_new(&cx.keep, n, 1, false);
 		order_epoch(o, 5);

@@ -516,7 +516,7 @@ static void test_feed(void **state)
 	start((const char *[]){ getenv("MICROPROP"), "train", "example:xor", "--until", "never", "--epochs", "0", "--time",
 	                        "300", "--report", "1", "--quiet", "--view", NULL },
 	      STDERR_FILENO);
-	for (int tries = 0; tries < 400 && epoch < 200000; tries++) {
+	for (int tries = 0; tries < 5600 && epoch < 200000; tries++) { /* some 20 s suffice, but not under qemu */
 		usleep(50000);
 		ask("GET", "/api/metrics?run=0", server.cookie, NULL, out, sizeof out);
 		char *body = strstr(out, "\r\n\r\n"), *last = NULL;
