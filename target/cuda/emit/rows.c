@@ -451,18 +451,17 @@ static void product_emit(Kernel *k, const DeviceStep *s)
 
 /* ---- products beside other work ---- */
 
-/* Tiles with the least of work in all: adding products, or loading them at 8 cycles a quad. */
+/* Tiles with the least of work in all: adding products, and loading them. */
 static Tasks tasks_beside(const Kernel *k, const DeviceStep *s)
 {
-	enum { MOST_BESIDE = 8 }; /* rows of a thread: others need registers too */
 	Tasks best = { 0 };
-	double least = 0;
+	uint32_t least = 0;
 
-	for (uint32_t high = 1; high <= MOST_BESIDE; high++) {
+	for (uint32_t high = 1; high <= MOST_HIGH; high++) {
 		Tasks t = { .quads = (uint32_t)ceil_div(s->cols, 4), .groups = (uint32_t)ceil_div(k->block_rows, high) };
 		t.high = (uint32_t)ceil_div(k->block_rows, t.groups);
 		tasks_panels(k, &t, PANEL);
-		double cost = (double)ceil_div(t.panels * t.each, 32) * (t.high * 16 + max_u32(4 + t.high, 4 * t.high / 5));
+		uint32_t cost = (uint32_t)ceil_div(t.panels * t.each, 32) * (16 * t.high + 4 + t.high);
 		if (!least || cost < least) {
 			least = cost;
 			best = t;
