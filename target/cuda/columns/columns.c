@@ -137,17 +137,19 @@ static void plan_memory(Columns *c)
 	/* quads of units in different banks, outputs of a unit side by side */
 	c->unit_row = c->output_quads * 16;
 	c->quad_row = 4 * c->unit_row + 16;
-	c->at_to = take(c, (uint64_t)(c->quads + 1) * c->quad_row);
-	c->at_to_bias = take(c, c->unit_row);
-	c->own_size = (c->own + 1) * c->unit_row;
+	c->to_size = (c->hidden / 4 + 1) * c->quad_row; /* with the true unit */
+	c->at_to = take(c, 2 * (uint64_t)c->to_size);
+	c->own_size = c->slots * c->group_outputs * 4;
 	c->at_own = take(c, (uint64_t)c->own_size * (1 + states));
 	c->act_row = odd_quads(4 * c->quads);
 	c->at_act = take(c, (uint64_t)c->act_row * k->block_rows);
 	c->delta_row = odd_quads(4 * c->output_quads);
 	c->at_delta = take(c, (uint64_t)c->delta_row * k->block_rows);
-	c->pitch = (uint32_t)round_up((uint64_t)c->rows * 4 + 64, 128) + 16;
-	c->at_act_t = take(c, (uint64_t)c->pitch * (c->own + 1));
-	c->at_delta_t = take(c, (uint64_t)c->pitch * c->outputs);
+	c->pitch = (uint32_t)round_up((uint64_t)c->rows * 4 + 128, 128) + 16; /* a turn past the last is read */
+	c->at_column = take(c, (uint64_t)c->pitch * c->own);
+	c->act_t_size = c->pitch * c->slots;
+	c->at_act_t = take(c, 2 * (uint64_t)c->act_t_size);
+	c->at_delta_t = take(c, (uint64_t)c->pitch * c->group_outputs);
 	c->hidden_pad = (uint32_t)round_up(s->leaf_rows, ROWS_TURN);
 	c->at_hidden = take(c, (uint64_t)(c->hidden_pad + 1 + ROWS_TURN) * c->own * 4); /* rows past the last are read */
 	k->bytes = (uint32_t)round_up(k->bytes, 128);
@@ -165,7 +167,7 @@ static void plan_memory(Columns *c)
 	k->bytes = (uint32_t)round_up(k->bytes, 128);
 	c->cases_size = k->bytes - c->at_cases;
 	take(c, c->cases_size);
-	c->at_errors = round_up((uint64_t)c->outputs * c->rows * 4, 128);
+	c->at_errors = 0;
 	c->at_verdicts = c->at_errors + 2 * error_bytes(c);
 }
 
@@ -176,6 +178,26 @@ uint32_t columns_each(uint32_t hidden, uint32_t blocks)
 	while (own * blocks < hidden)
 		own *= 2;
 	return own;
+}
+
+/* As many groups of outputs as of hidden units, or fewer; none is empty. */
+static void plan_groups(Columns *c)
+{
+	for (c->across = c->blocks; c->across > 1; c->across--) {
+		uint32_t each = (uint32_t)ceil_div(c->output_quads, c->across);
+		if (c->blocks % c->across == 0 && c->across * c->across <= c->blocks &&
+		    each * (c->across - 1) < c->output_quads)
+			break;
+	}
+	c->down = c->blocks / c->across;
+	c->group_outputs = 4 * (uint32_t)ceil_div(c->output_quads, c->across);
+	c->group_units = c->slots = c->across * c->own;
+	c->bias_group = c->bias_slot = NO_BIAS;
+	if (c->to->bias != NO_BIAS) { /* behind the last hidden unit */
+		c->bias_group = min_u32(c->hidden / c->group_units, c->down - 1);
+		c->bias_slot = c->hidden - c->bias_group * c->group_units;
+		c->slots = max_u32(c->slots, c->bias_slot + 1);
+	}
 }
 
 static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
@@ -219,14 +241,13 @@ static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
 	c->own_turns = (uint32_t)ceil_div(k->block_rows, 32);
 	if (c->own > MOST_COLUMNS || c->all_turns > MOST_TURNS || c->warps < 2)
 		return "hidden units, or rows";
-	c->dense_groups = (uint32_t)ceil_div(c->outputs, 8) * c->own_quads +
-	                  (c->to->bias == NO_BIAS ? 0 : (uint32_t)ceil_div(c->outputs, 32));
-	c->dense_warps = min_u32(c->dense_groups, max_u32(1, c->warps / 3));
+	plan_groups(c);
+	c->dense_warps = min_u32((uint32_t)ceil_div(c->slots * c->group_outputs, 32), max_u32(1, c->warps / 3));
 	c->pass_first = c->warps >= 12 ? 8 : c->dense_warps;
 	c->pass_warps = c->warps >= 12 ? 4 : c->warps - c->dense_warps;
 	c->store_warps = c->warps >= 12 ? c->pass_first : c->warps;
-	c->to_bytes = (c->hidden + (c->to->bias != NO_BIAS)) * c->outputs * 4;
-	if (ceil_div(c->dense_groups, c->dense_warps) > DENSE_ROUNDS)
+	c->to_bytes = (c->hidden + (c->to->bias != NO_BIAS)) * c->output_quads * 16;
+	if (ceil_div(c->slots * c->group_outputs, c->dense_warps * 32) > DENSE_ROUNDS)
 		return "weights to outputs";
 	c->image = image;
 	c->list_row = k->list_row = (uint32_t)round_up(s->list_longest, LIST_PAD) * 2;
@@ -240,12 +261,22 @@ static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
 
 Reg remote(Columns *c, Reg rank, Reg at) { return op2(c->k->e, REG_R, "mapa.shared::cluster.u32", at, rank); }
 
-Reg unit_place(Columns *c, Reg unit)
+Reg unit_place(Columns *c, Reg unit, Reg parity)
 {
 	Emit *e = c->k->e;
-	Reg quad = op2(e, REG_R, "shr.u32", unit, imm(2)), rest = op2(e, REG_R, "and.b32", unit, imm(3));
+	Reg quad = divide(e, unit, 4), rest = modulo(e, unit, 4, quad);
 
-	return add(e, mad(e, quad, c->quad_row, mad(e, rest, c->unit_row, c->k->memory)), imm(c->at_to));
+	return add(e, mad(e, quad, c->quad_row, mad(e, rest, c->unit_row, mad(e, parity, c->to_size, c->k->memory))),
+	           imm(c->at_to));
+}
+
+Reg valid_units(Columns *c, Reg group)
+{
+	Emit *e = c->k->e;
+	Reg first = mul(e, group, c->group_units);
+	Reg left = op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", first, imm(c->hidden)), first);
+
+	return op2(e, REG_R, "min.u32", left, imm(c->group_units));
 }
 
 Reg in_warps(Columns *c, uint32_t first, uint32_t count)
@@ -303,7 +334,12 @@ static void memory_begin(Columns *c)
 	barrier_block(e);
 	fill(c, c->at_from + (c->inputs + 1) * c->own * 4, c->own * 4, -0.0f);
 	fill(c, c->at_hidden + c->hidden_pad * c->own * 4, c->own * 4, -0.0f);
-	fill(c, c->at_act_t + c->own * c->pitch, c->rows * 4, 1);
+	if (c->to->bias != NO_BIAS) { /* the true unit */
+		uint32_t other = if_begin(e, same(e, c->row_group, imm(c->bias_group)));
+		for (uint32_t i = 0; i < 2; i++)
+			fill(c, c->at_act_t + i * c->act_t_size + c->bias_slot * c->pitch, c->rows * 4, 1);
+		if_end(e, other);
+	}
 	Loop r = loop_begin(e, k->tid, imm(c->inputs), k->s->threads);
 	Reg input = load(e, REG_R, "ld.global.nc.u32", place(e, POINTER(k, data.rank), r.i, 4), 0);
 	ins(e, "st.shared.u32 [$+#], $", mad(e, r.i, 4, k->memory), c->at_rank, input);
@@ -329,6 +365,8 @@ static void registers_begin(Columns *c)
 	c->lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
 	c->first_column = mul(e, k->member, c->own);
 	c->has_columns = less(e, c->first_column, imm(c->hidden));
+	c->row_group = divide(e, k->member, c->across);
+	c->output_group = modulo(e, k->member, c->across, c->row_group);
 	k->row0 = mul(e, k->member, k->block_rows);
 	k->my_rows = reg(e, REG_R);
 	c->exchange = POINTER(k, exchange);
@@ -367,39 +405,76 @@ static void stores_expect(Columns *c, Reg new_weights)
 	uint32_t other = if_begin(e, same(e, k->tid, imm(c->workers - 1)));
 	Reg quad = op2(e, REG_R, "shr.u32", c->first_column, imm(2)), quads;
 
+	Reg first = mul(e, c->output_group, c->group_outputs);
+	Reg outputs = op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", imm(c->outputs), first), imm(c->group_outputs));
 	bar_expect(c, BAR_ACT, add(e, mul(e, k->my_rows, c->quads * 16), new_weights));
+	bar_expect(c, BAR_GROUP, mul(e, valid_units(c, c->row_group), c->rows * 4));
+	bar_expect(c, BAR_DELTA, mul(e, outputs, c->rows * 4));
 	quads = op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", quad, imm(c->quads)), quad); /* of all after it */
 	quads = op2(e, REG_R, "min.u32", quads, imm(c->own_quads));
 	bar_expect(c, BAR_HIDDEN, op2(e, REG_R, "mul.lo.u32", mul(e, c->rows_now, 16), quads));
 	if_end(e, other);
 }
 
-static void worker_update(Columns *c)
+static void tell(Columns *c, uint32_t named, uint32_t warps) { ins(c->k->e, "bar.arrive #, #", named, warps * 32); }
+
+/* Few warps do everything one after the other; of many, some send while others compute. */
+static void rows_few(Columns *c)
+{
+	Emit *e = c->k->e;
+
+	meet(c, NAMED_ACT, c->warps);
+	columns_send(c);
+	uint32_t other = if_begin(e, in_warps(c, c->pass_first, c->pass_warps));
+	bar_wait(c, bar_at(c, BAR_ACT), c->parity);
+	outputs_emit(c);
+	if_end(e, other);
+	meet(c, NAMED_OUTPUTS, c->warps + 1);
+	deltas_send(c);
+	uint32_t back = if_begin(e, in_warps(c, c->pass_first, c->pass_warps));
+	errors_back(c);
+	if_end(e, back);
+}
+
+static void rows_many(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t lists = label(e), end = label(e), stored = label(e);
+	uint32_t end = label(e), sends = if_begin(e, in_warps(c, 0, c->store_warps));
 
-	hidden_emit(c);
-	spent(k, SPENT_ROWS);
+	meet(c, NAMED_ACT, c->warps);
+	columns_send(c);
+	spent(k, SPENT_KINDS + 3);
+	meet(c, NAMED_OUTPUTS, c->warps + 1);
+	spent(k, SPENT_KINDS + 4);
+	deltas_send(c);
+	spent(k, SPENT_KINDS + 5);
+	ins(e, "bra L#", end);
+	if_end(e, sends);
+	tell(c, NAMED_ACT, c->warps); /* activations of their rows are there */
 	uint32_t other = if_begin(e, in_warps(c, c->pass_first, c->pass_warps));
 	bar_wait(c, bar_at(c, BAR_ACT), c->parity);
 	outputs_emit(c);
 	meet(c, NAMED_OUTPUTS, c->warps + 1);
-	if (c->store_warps > c->pass_first)
-		deltas_store(c);
 	errors_back(c);
-	ins(e, "bra L#", stored);
+	ins(e, "bra L#", end);
 	if_end(e, other);
-	uint32_t idle = if_begin(e, in_warps(c, 0, c->store_warps));
-	meet(c, NAMED_OUTPUTS, c->warps + 1);
-	spent(k, SPENT_KINDS + 3);
-	deltas_store(c);
-	spent(k, SPENT_KINDS + 4);
-	ins(e, "bra L#", stored);
-	if_end(e, idle);
-	ins(e, "bar.arrive #, #", (uint32_t)NAMED_OUTPUTS, (c->warps + 1) * 32); /* their activations are there */
-	label_here(e, stored);
+	tell(c, NAMED_OUTPUTS, c->warps + 1);
+	label_here(e, end);
+}
+
+static void worker_update(Columns *c)
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	uint32_t lists = label(e), end = label(e);
+
+	hidden_emit(c);
+	spent(k, SPENT_ROWS);
+	if (c->warps >= 12)
+		rows_many(c);
+	else
+		rows_few(c);
 	ins(e, "@!$ bra L#", in_warps(c, 0, c->dense_warps), lists);
 	dense_emit(c);
 	ins(e, "bra L#", end);

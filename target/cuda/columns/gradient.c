@@ -2,11 +2,9 @@
 /* The gradient and the rule, where the weights are. In: activations of the block's columns, deltas. Out: new weights
  * and rule state; weights to outputs also in all other blocks. Must hold: rows are summed in order.
  *
- * Weights to outputs: a thread has one, and reads four rows of both operands at a time. Weights from inputs: a thread
- * has an input and a column, and adds the rows of its list. */
+ * Weights to outputs: a thread has one of the block's group, and reads four rows of both operands at a time. Weights
+ * from inputs: a thread has an input and a column, and adds the rows of its list. */
 #include "columns.h"
-
-enum { STAGED_ROWS = 128 }; /* that are waited for together */
 
 /* ---- weights ---- */
 
@@ -54,46 +52,53 @@ static void to_place(Columns *c, Reg is, uint32_t v, Reg at, Reg unit, Reg o, bo
 	global_move(c, is, v, at, c->to, across ? o : unit, across ? unit : o, out);
 }
 
-/* A weight of a unit of the block and its state, by the unit's number there. */
-static void own_move(Columns *c, Reg is, Reg own, Reg unit, Reg o, bool out)
+/* Of a group of weights to outputs: unit and output of the network; the true unit is the last. */
+typedef struct GroupPlace {
+	Reg unit, output, is; /* P: it is one */
+} GroupPlace;
+
+static GroupPlace group_place(Columns *c, Reg slot, Reg own)
 {
 	Emit *e = c->k->e;
-	Reg at = add(e, mad(e, own, c->unit_row, mad(e, o, 4, c->k->memory)), imm(c->at_own));
+	GroupPlace g = { .unit = mad(e, c->row_group, c->group_units, slot),
+		             .output = mad(e, c->output_group, c->group_outputs, own) };
+	uint32_t units = c->hidden + (c->to->bias != NO_BIAS);
+	Reg is_true =
+		op2(e, REG_P, "and.pred", same(e, c->row_group, imm(c->bias_group)), same(e, slot, imm(c->bias_slot)));
+	Reg is = op2(e, REG_P, "and.pred", less(e, g.unit, imm(c->hidden)), less(e, slot, imm(c->group_units)));
 
-	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-		if (c->state[v])
-			to_place(c, is, v, add(e, at, imm((v - 1) * c->own_size)), unit, o, out);
+	g.is = op2(e, REG_P, "and.pred", op2(e, REG_P, "or.pred", is, is_true), less(e, g.output, imm(c->outputs)));
+	g.is = op2(e, REG_P, "and.pred", g.is, less(e, g.unit, imm(units)));
+	return g;
 }
 
-static Reg is_last(Columns *c) { return same(c->k->e, c->k->member, imm(c->blocks - 1)); }
+static Reg own_at(Columns *c, Reg slot, Reg own)
+{
+	Emit *e = c->k->e;
 
-/* A copy of all weights to outputs; those of the block's units, with their state. */
+	return add(e, mad(e, slot, c->group_outputs * 4, mad(e, own, 4, c->k->memory)), imm(c->at_own));
+}
+
+/* A copy of all weights to outputs; those of the block's group, with their state. */
 static void to_move(Columns *c, bool out)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	Reg all = less(e, imm(0), imm(1)), n, o, unit;
+	uint32_t units = c->hidden + (c->to->bias != NO_BIAS);
 
-	if (!out) {
-		Loop l = loop_begin(e, k->tid, imm(c->hidden * c->outputs), k->s->threads);
-		n = divide(e, l.i, c->outputs);
-		o = modulo(e, l.i, c->outputs, n);
-		to_place(c, all, 1, mad(e, o, 4, unit_place(c, n)), n, o, false);
+	if (!out) { /* the true unit's are behind those of others, in global memory too */
+		Loop l = loop_begin(e, k->tid, imm(units * c->outputs), k->s->threads);
+		Reg n = divide(e, l.i, c->outputs), o = modulo(e, l.i, c->outputs, n);
+		to_place(c, less(e, imm(0), imm(1)), 1, mad(e, o, 4, unit_place(c, n, imm(0))), n, o, false);
 		loop_end(e, &l);
 	}
-	Loop s = loop_begin(e, k->tid, imm(c->own * c->outputs), k->s->threads);
-	n = divide(e, s.i, c->outputs);
-	o = modulo(e, s.i, c->outputs, n);
-	unit = add(e, c->first_column, n);
-	own_move(c, less(e, unit, imm(c->hidden)), n, unit, o, out);
+	Loop s = loop_begin(e, k->tid, imm(c->slots * c->group_outputs), k->s->threads);
+	Reg slot = divide(e, s.i, c->group_outputs), own = modulo(e, s.i, c->group_outputs, slot);
+	GroupPlace g = group_place(c, slot, own);
+	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+		if (c->state[v])
+			to_place(c, g.is, v, add(e, own_at(c, slot, own), imm((v - 1) * c->own_size)), g.unit, g.output, out);
 	loop_end(e, &s);
-	if (c->to->bias == NO_BIAS)
-		return;
-	Loop b = loop_begin(e, k->tid, imm(c->outputs), k->s->threads);
-	if (!out)
-		to_place(c, all, 1, add(e, mad(e, b.i, 4, k->memory), imm(c->at_to_bias)), imm(c->to->bias), b.i, false);
-	own_move(c, is_last(c), imm(c->own), imm(c->to->bias), b.i, out);
-	loop_end(e, &b);
 }
 
 void weights_move(Columns *c, bool out)
@@ -145,27 +150,6 @@ static Reg rule_place(Columns *c, const PlaceNumbers *n, Reg g, Reg at, uint32_t
 
 /* ---- weights to outputs ---- */
 
-static uint32_t staged_parts(const Columns *c) { return (uint32_t)ceil_div(c->rows, STAGED_ROWS); }
-
-/* Deltas of some rows after the other, a group of copies each. */
-static void dense_stage(Columns *c)
-{
-	Kernel *k = c->k;
-	Emit *e = k->e;
-	uint32_t each = (uint32_t)ceil_div(c->outputs, c->dense_warps), quads = STAGED_ROWS / 4;
-
-	remark(e, "deltas of outputs");
-	for (uint32_t part = 0; part < staged_parts(c); part++) {
-		for (uint32_t i = 0; i < each; i++) {
-			Reg o = add(e, c->warp, imm(i * c->dense_warps)), quad = add(e, c->lane, imm(part * quads));
-			Reg is = op2(e, REG_P, "and.pred", less(e, o, imm(c->outputs)), less(e, quad, imm(c->rows / 4)));
-			ins(e, "@$ cp.async.cg.shared.global [$+#], [$], 16", is, mad(e, o, c->pitch, mad(e, quad, 16, k->memory)),
-			    c->at_delta_t, place(e, place(e, c->exchange, o, c->rows * 4), quad, 16));
-		}
-		ins(e, "cp.async.commit_group");
-	}
-}
-
 /* Eight rows of both operands. */
 typedef struct RowQuads {
 	Reg a[8], b[8];
@@ -196,113 +180,81 @@ static void quads_add(Emit *e, const RowQuads *q, Reg sum)
 		ins(e, "fma.rn.ftz.f32 $, $, $, $", sum, q->a[i], q->b[i], sum);
 }
 
-/* Rows of a part that has come; 16 at a time, past the last row both operands are 0. */
-static void dense_rows(Columns *c, uint32_t part, Reg a, Reg b, Reg sum)
+/* All rows, 16 at a time; past the last row both operands are 0, or one is. */
+static void dense_rows(Columns *c, Reg a, Reg b, Reg sum)
 {
 	Emit *e = c->k->e;
 	Reg full = op2(e, REG_R, "and.b32", add(e, c->rows_now, imm(15)), imm(~15u));
-	Reg end = op2(e, REG_R, "min.u32", full, imm((part + 1) * STAGED_ROWS)), first = imm(part * STAGED_ROWS);
-	uint32_t none = if_begin(e, less(e, first, end));
 	RowQuads q[2] = { quads_new(e), quads_new(e) };
-	Reg at_a = op1(e, REG_R, "mov.u32", add(e, a, imm(part * STAGED_ROWS * 4)));
-	Reg at_b = op1(e, REG_R, "mov.u32", add(e, b, imm(part * STAGED_ROWS * 4)));
+	Reg at_a = op1(e, REG_R, "mov.u32", a), at_b = op1(e, REG_R, "mov.u32", b);
 
 	quads_load(e, &q[0], at_a, at_b, 0);
-	Loop l = loop_begin(e, first, end, 16);
+	Loop l = loop_begin(e, imm(0), full, 16);
 	quads_load(e, &q[1], at_a, at_b, 32);
 	quads_add(e, &q[0], sum);
-	Reg more = op3(e, REG_R, "selp.u32", imm(64), imm(0), less(e, add(e, l.i, imm(16)), end)); /* else those again */
-	ins(e, "add.u32 $, $, $", at_a, at_a, more);
-	ins(e, "add.u32 $, $, $", at_b, at_b, more);
-	quads_load(e, &q[0], at_a, at_b, 0);
+	quads_load(e, &q[0], at_a, at_b, 64);
 	quads_add(e, &q[1], sum);
+	ins(e, "add.u32 $, $, 64", at_a, at_a);
+	ins(e, "add.u32 $, $, 64", at_b, at_b);
 	loop_end(e, &l);
-	if_end(e, none);
 }
 
-/* Which weight a thread has: four units by eight outputs in a warp; of the true unit, 32 outputs. */
-typedef struct DenseTask {
-	Reg unit, output, is_mine; /* unit: in the block; the last one is the true unit */
-} DenseTask;
-
-static DenseTask dense_task(Columns *c, uint32_t round)
-{
-	Emit *e = c->k->e;
-	uint32_t across = (uint32_t)ceil_div(c->outputs, 8), plain = across * c->own_quads;
-	Reg group = add(e, c->warp, imm(round * c->dense_warps)), is_true = op2(e, REG_P, "setp.ge.u32", group, imm(plain));
-	Reg down = divide(e, group, across), right = modulo(e, group, across, down);
-	Reg unit = mad(e, down, 4, op2(e, REG_R, "and.b32", c->lane, imm(3)));
-	Reg output = mad(e, right, 8, op2(e, REG_R, "shr.u32", c->lane, imm(2)));
-	DenseTask t = { .unit = op3(e, REG_R, "selp.u32", imm(c->own), unit, is_true) };
-	Reg past = op2(e, REG_R, "sub.u32", group, imm(plain));
-
-	t.output = op3(e, REG_R, "selp.u32", mad(e, past, 32, c->lane), output, is_true);
-	Reg real = less(e, add(e, c->first_column, unit), imm(c->hidden)), last = is_last(c);
-	if (c->to->bias == NO_BIAS)
-		last = less(e, imm(1), imm(0));
-	Reg mine = op2(e, REG_P, "or.pred", op2(e, REG_P, "and.pred", is_true, last),
-	               op2(e, REG_P, "and.pred", op1(e, REG_P, "not.pred", is_true), real));
-	mine = op2(e, REG_P, "and.pred", mine, less(e, group, imm(c->dense_groups)));
-	t.is_mine = op2(e, REG_P, "and.pred", mine, less(e, t.output, imm(c->outputs)));
-	return t;
-}
-
-/* The new weight goes to all blocks. */
-static void dense_end(Columns *c, const PlaceNumbers *n, const DenseTask *t, Reg sum)
+/* New weights to all blocks, in quads. */
+static void weights_send(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t none = if_begin(e, t->is_mine);
-	Reg at = add(e, mad(e, t->unit, c->unit_row, mad(e, t->output, 4, k->memory)), imm(c->at_own));
-	Reg w = rule_place(c, n, sum, at, c->own_size), bar = bar_at(c, BAR_ACT);
-	Reg to = op3(e, REG_R, "selp.u32", add(e, k->memory, imm(c->at_to_bias)),
-	             unit_place(c, add(e, c->first_column, t->unit)), same(e, t->unit, imm(c->own)));
+	uint32_t each = c->group_outputs / 4, quads = c->slots * each, threads = c->dense_warps * 32;
+	Reg next = op2(e, REG_R, "xor.b32", c->parity, imm(1));
 
-	to = mad(e, t->output, 4, to);
-	for (uint32_t rank = 0; rank < c->blocks; rank++)
-		ins(e, "st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [$], $, [$]", remote(c, imm(rank), to), w,
-		    remote(c, imm(rank), bar));
-	if_end(e, none);
+	Loop l = loop_begin(e, k->tid, imm(quads * c->blocks), threads);
+	Reg rank = divide(e, l.i, quads), rest = modulo(e, l.i, quads, rank), slot = divide(e, rest, each), v[4];
+	Reg own = mul(e, modulo(e, rest, each, slot), 4);
+	GroupPlace g = group_place(c, slot, own);
+	load_quad(e, "shared", v, own_at(c, slot, own), 0);
+	Reg to = mad(e, g.output, 4, unit_place(c, g.unit, next));
+	quad_send(c, g.is, remote(c, rank, to), 0, v, remote(c, rank, bar_at(c, BAR_ACT)));
+	loop_end(e, &l);
 }
 
 void dense_emit(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t rounds = (uint32_t)ceil_div(c->dense_groups, c->dense_warps), parts = staged_parts(c);
-	Reg sums[DENSE_ROUNDS];
-	DenseTask task[DENSE_ROUNDS];
-	Reg has = c->has_columns;
+	uint32_t threads = c->dense_warps * 32, rounds = (uint32_t)ceil_div(c->slots * c->group_outputs, threads);
+	Reg sum[DENSE_ROUNDS], slot[DENSE_ROUNDS], own[DENSE_ROUNDS];
 
+	Reg units = valid_units(c, c->row_group), has = op2(e, REG_P, "setp.ne.u32", units, imm(0));
 	if (c->to->bias != NO_BIAS)
-		has = op2(e, REG_P, "or.pred", has, is_last(c));
-	uint32_t none = if_begin(e, has);
+		has = op2(e, REG_P, "or.pred", has, same(e, c->row_group, imm(c->bias_group)));
+	bar_wait(c, bar_at(c, BAR_GROUP), c->parity); /* also without weights: the next phase begins then */
 	bar_wait(c, bar_at(c, BAR_DELTA), c->parity);
-	spent(k, SPENT_KINDS + 5);
-	dense_stage(c);
-	for (uint32_t round = 0; round < rounds; round++) {
-		DenseTask t = task[round] = dense_task(c, round);
-		Reg unit = op2(e, REG_R, "min.u32", t.unit, imm(c->own)), sum = sums[round] = zero_float(e);
-		Reg output = op2(e, REG_R, "min.u32", t.output, imm(c->outputs - 1));
-		Reg a = add(e, mad(e, unit, c->pitch, k->memory), imm(c->at_act_t));
-		Reg b = add(e, mad(e, output, c->pitch, k->memory), imm(c->at_delta_t));
-		for (uint32_t part = 0; part < parts; part++) {
-			if (!round) {
-				ins(e, "cp.async.wait_group #", parts - 1 - part);
-				meet(c, NAMED_DENSE, c->dense_warps);
-				spent(k, SPENT_KINDS + 6);
-			}
-			dense_rows(c, part, a, b, sum);
-			spent(k, SPENT_KINDS + 7);
-		}
+	spent(k, SPENT_KINDS + 6);
+	uint32_t none = if_begin(e, has);
+	for (uint32_t r = 0; r < rounds; r++) {
+		Reg task = op2(e, REG_R, "min.u32", add(e, k->tid, imm(r * threads)), imm(c->slots * c->group_outputs - 1));
+		own[r] = divide(e, task, c->slots);
+		slot[r] = modulo(e, task, c->slots, own[r]);
+		sum[r] = zero_float(e);
+		Reg a = mad(e, c->parity, c->act_t_size, mad(e, slot[r], c->pitch, k->memory));
+		dense_rows(c, add(e, a, imm(c->at_act_t)), add(e, mad(e, own[r], c->pitch, k->memory), imm(c->at_delta_t)),
+		           sum[r]);
 	}
-	bar_wait(c, bar_at(c, BAR_HIDDEN), c->parity); /* other blocks have used the weights */
+	spent(k, SPENT_KINDS + 7);
 	if_end(e, none);
 	tallied_wait(c);
 	uint32_t also = if_begin(e, has);
 	PlaceNumbers n = rule_begin(c, c->to);
-	for (uint32_t round = 0; round < rounds; round++)
-		dense_end(c, &n, &task[round], sums[round]);
+	for (uint32_t r = 0; r < rounds; r++) {
+		GroupPlace g = group_place(c, slot[r], own[r]);
+		Reg is = op2(e, REG_P, "and.pred", g.is,
+		             less(e, add(e, k->tid, imm(r * threads)), imm(c->slots * c->group_outputs)));
+		uint32_t other = if_begin(e, is);
+		rule_place(c, &n, sum[r], own_at(c, slot[r], own[r]), c->own_size);
+		if_end(e, other);
+	}
+	meet(c, NAMED_DENSE, c->dense_warps);
+	weights_send(c);
 	if_end(e, also);
 	spent(k, SPENT_KINDS + 8);
 }

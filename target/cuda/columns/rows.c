@@ -22,7 +22,7 @@ static void hidden_row(Columns *c, Reg row)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	Reg list = add(e, mad(e, row, c->list_row, c->now), imm(c->at_lists)), is_row = less(e, row, c->rows_now);
+	Reg list = add(e, mad(e, row, c->list_row, c->now), imm(c->at_lists));
 	Reg owner = divide(e, row, k->block_rows), within = modulo(e, row, k->block_rows, owner), sum[MOST_COLUMNS];
 	uint32_t longest = k->s->list_longest;
 
@@ -49,20 +49,25 @@ static void hidden_row(Columns *c, Reg row)
 	}
 	Reg to =
 		remote(c, owner, add(e, mad(e, within, c->act_row, mad(e, c->first_column, 4, k->memory)), imm(c->at_act)));
-	Reg by_column = add(e, mad(e, row, 4, k->memory), imm(c->at_act_t)), bar = remote(c, owner, bar_at(c, BAR_ACT));
+	Reg by_column = add(e, mad(e, row, 4, k->memory), imm(c->at_column)), bar = remote(c, owner, bar_at(c, BAR_ACT));
 	for (uint32_t q = 0; q < c->own_quads; q++) {
 		for (uint32_t n = 0; n < 4; n++)
 			sum[4 * q + n] = unit_value(e, c->hidden_fn, sum[4 * q + n]);
-		Reg sends = is_row;
-		if (c->blocks * c->own_quads > c->quads) { /* the last may have fewer quads */
-			Reg quad = add(e, op2(e, REG_R, "shr.u32", c->first_column, imm(2)), imm(q));
-			sends = op2(e, REG_P, "and.pred", is_row, less(e, quad, imm(c->quads)));
-		}
+		Reg quad = add(e, op2(e, REG_R, "shr.u32", c->first_column, imm(2)), imm(q));
+		Reg sends = less(e, quad, imm(c->quads)); /* the last block may have fewer */
 		quad_send(c, sends, to, 16 * q, sum + 4 * q, bar);
 		for (uint32_t n = 0; n < 4; n++)
-			ins(e, "st.shared.f32 [$+#], $", by_column, (4 * q + n) * c->pitch,
-			    op3(e, REG_F, "selp.f32", sum[4 * q + n], imm_f(0), is_row));
+			ins(e, "st.shared.f32 [$+#], $", by_column, (4 * q + n) * c->pitch, sum[4 * q + n]);
 	}
+}
+
+/* Past the last row; nothing is read, which others may write by now. */
+static void hidden_none(Columns *c, Reg row)
+{
+	Emit *e = c->k->e;
+
+	for (uint32_t n = 0; n < c->own; n++)
+		ins(e, "st.shared.f32 [$+#], 0f00000000", mad(e, row, 4, c->k->memory), c->at_column + n * c->pitch);
 }
 
 void hidden_emit(Columns *c)
@@ -73,11 +78,41 @@ void hidden_emit(Columns *c)
 	remark(e, "activations of %u columns, all rows", c->own);
 	for (uint32_t t = 0; t < c->turns; t++) {
 		Reg row = add(e, c->k->tid, imm(t * c->workers));
-		uint32_t past = if_begin(e, less(e, row, imm(c->rows)));
+		uint32_t past = if_begin(e, less(e, row, c->rows_now)), end = label(e);
 		hidden_row(c, row);
+		ins(e, "bra L#", end);
 		if_end(e, past);
+		uint32_t none_either = if_begin(e, less(e, row, imm(c->rows)));
+		hidden_none(c, row);
+		if_end(e, none_either);
+		label_here(e, end);
 	}
 	if_end(e, none);
+}
+
+/* Quads of rows, to the blocks that have this group of hidden units. */
+void columns_send(Columns *c)
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	uint32_t quads = c->rows / 4;
+	Reg first = mul(e, c->row_group, c->across);           /* of these blocks */
+	Reg slot = op2(e, REG_R, "sub.u32", k->member, first); /* of this one's columns, in their number */
+	Reg place = mad(e, c->parity, c->act_t_size, mad(e, slot, c->own * c->pitch, k->memory));
+
+	remark(e, "activations to groups");
+	Loop l = loop_begin(e, k->tid, imm(c->own * quads), c->store_warps * 32);
+	Reg unit = divide(e, l.i, quads), quad = modulo(e, l.i, quads, unit), v[4];
+	uint32_t past = if_begin(e, less(e, add(e, c->first_column, unit), imm(c->hidden)));
+	Reg offset = mad(e, unit, c->pitch, mul(e, quad, 16)), all = less(e, imm(0), imm(1));
+	load_quad(e, "shared", v, add(e, k->memory, offset), c->at_column);
+	Reg to = add(e, add(e, place, offset), imm(c->at_act_t));
+	for (uint32_t i = 0; i < c->across; i++) {
+		Reg rank = add(e, first, imm(i));
+		quad_send(c, all, remote(c, rank, to), 0, v, remote(c, rank, bar_at(c, BAR_GROUP)));
+	}
+	if_end(e, past);
+	loop_end(e, &l);
 }
 
 /* ---- outputs ---- */
@@ -189,18 +224,18 @@ void outputs_emit(Columns *c)
 	remark(e, "outputs of %u rows", k->block_rows);
 	for (uint32_t round = 0; round < rounds_of(c, tasks); round++) {
 		PassTask t = task_begin(c, round, tasks);
-		Reg group = divide(e, t.number, c->output_quads), quad = modulo(e, t.number, c->output_quads, group);
+		Reg quad = divide(e, t.number, groups), group = modulo(e, t.number, groups, quad); /* lanes share weights */
 		uint32_t none = if_begin(e, less(e, group, k->my_rows));
 		Reg sum[HIGH][4], x = reg(e, REG_R), w = reg(e, REG_R), start[4];
 		Operands o[2] = { operands_new(e), operands_new(e) };
 		uint32_t step = groups * c->act_row;
 		if (c->out->start != k->s->job->zero)
-			load_quad(e, "shared", start, mad(e, quad, 16, k->memory), c->at_to_bias);
+			load_quad(e, "shared", start, mad(e, quad, 16, unit_place(c, imm(c->hidden), c->parity)), 0);
 		for (uint32_t h = 0; h < HIGH; h++)
 			for (uint32_t n = 0; n < 4; n++)
 				sum[h][n] = op1(e, REG_F, "mov.f32", c->out->start == k->s->job->zero ? imm_f(0) : start[n]);
 		ins(e, "add.u32 $, $, #", x, mad(e, group, c->act_row, k->memory), c->at_act);
-		ins(e, "add.u32 $, $, #", w, mad(e, quad, 16, k->memory), c->at_to);
+		ins(e, "add.u32 $, $, $", w, mad(e, quad, 16, k->memory), mad(e, c->parity, c->to_size, imm(c->at_to)));
 		uint32_t done = 0;
 		if (quads)
 			operands_load(c, &o[0], x, HIGH, step, w, 0, 0);
@@ -232,30 +267,29 @@ void outputs_emit(Columns *c)
 	}
 }
 
-/* All blocks are told by each warp that stores some. Rows past the last are 0. */
-void deltas_store(Columns *c)
+/* Quads of rows, to the blocks that have this group of outputs. Rows past the last are 0. */
+void deltas_send(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t each = (uint32_t)ceil_div(c->outputs, c->store_warps);
+	uint32_t quads = k->block_rows / 4;
 
-	remark(e, "deltas by output");
-	for (uint32_t i = 0; i < each; i++) {
-		Reg o = add(e, c->warp, imm(i * c->store_warps));
-		uint32_t past = if_begin(e, less(e, o, imm(c->outputs)));
-		for (uint32_t r = 0; r < k->block_rows; r += 32) {
-			Reg row = add(e, c->lane, imm(r)), v = zero_float(e);
-			ins(e, "@$ ld.shared.f32 $, [$+#]", less(e, row, k->my_rows), v,
-			    mad(e, row, c->delta_row, mad(e, o, 4, k->memory)), c->at_delta);
-			ins(e, "@$ st.global.f32 [$], $", less(e, row, imm(k->block_rows)),
-			    place(e, place(e, c->exchange, o, c->rows * 4), add(e, k->row0, row), 4), v);
-		}
-		if_end(e, past);
+	remark(e, "deltas of outputs to groups");
+	Loop l = loop_begin(e, k->tid, imm(c->outputs * quads), c->store_warps * 32);
+	Reg quad = divide(e, l.i, c->outputs), o = modulo(e, l.i, c->outputs, quad), v[4], row = mul(e, quad, 4);
+	Reg from = mad(e, row, c->delta_row, mad(e, o, 4, k->memory)), all = less(e, imm(0), imm(1));
+	for (uint32_t i = 0; i < 4; i++) {
+		v[i] = zero_float(e);
+		ins(e, "@$ ld.shared.f32 $, [$+#]", less(e, add(e, row, imm(i)), k->my_rows), v[i], from,
+		    c->at_delta + i * c->delta_row);
 	}
-	ins(e, "bar.warp.sync 0xffffffff");
-	uint32_t none = if_begin(e, less(e, c->lane, imm(c->blocks)));
-	bar_arrive(c, bar_at(c, BAR_DELTA), c->lane);
-	if_end(e, none);
+	Reg group = divide(e, o, c->group_outputs), own = modulo(e, o, c->group_outputs, group);
+	Reg to = add(e, mad(e, own, c->pitch, mad(e, add(e, k->row0, row), 4, k->memory)), imm(c->at_delta_t));
+	for (uint32_t i = 0; i < c->down; i++) {
+		Reg rank = add(e, group, imm(i * c->across));
+		quad_send(c, all, remote(c, rank, to), 0, v, remote(c, rank, bar_at(c, BAR_DELTA)));
+	}
+	loop_end(e, &l);
 }
 
 /* ---- hidden units, backward ---- */
@@ -285,17 +319,31 @@ void errors_back(Columns *c)
 		PassTask t = task_begin(c, round, tasks);
 		Reg quad = divide(e, t.number, groups), group = modulo(e, t.number, groups, quad), sum[BACK_HIGH][4];
 		uint32_t none = if_begin(e, less(e, group, k->my_rows));
-		Reg x = add(e, mad(e, group, c->delta_row, k->memory), imm(c->at_delta));
-		Reg w = add(e, mad(e, quad, c->quad_row, k->memory), imm(c->at_to));
+		Reg x = reg(e, REG_R), w = reg(e, REG_R);
 		Operands o[2] = { operands_new(e), operands_new(e) };
 		for (uint32_t h = 0; h < BACK_HIGH; h++)
 			for (uint32_t n = 0; n < 4; n++)
 				sum[h][n] = zero_float(e);
+		ins(e, "add.u32 $, $, #", x, mad(e, group, c->delta_row, k->memory), c->at_delta);
+		ins(e, "add.u32 $, $, $", w, mad(e, quad, c->quad_row, k->memory),
+		    mad(e, c->parity, c->to_size, imm(c->at_to)));
 		operands_load(c, &o[0], x, BACK_HIGH, step, w, 0, 0);
-		for (uint32_t i = 0; i < c->output_quads; i++) {
+		uint32_t full = c->outputs / 4, done = full > 2 ? (full - 1) / 2 * 2 : 0;
+		if (done) {
+			Loop l = loop_count(e, done / 2);
+			operands_load(c, &o[1], x, BACK_HIGH, step, w, 16, 16);
+			backward_add(e, &o[0], 4, sum);
+			operands_load(c, &o[0], x, BACK_HIGH, step, w, 32, 32);
+			backward_add(e, &o[1], 4, sum);
+			ins(e, "add.u32 $, $, 32", x, x);
+			ins(e, "add.u32 $, $, 32", w, w);
+			loop_end(e, &l);
+		}
+		for (uint32_t i = done; i < c->output_quads; i++) {
+			uint32_t of = (i - done) % 2, at = 16 * (i - done + 1);
 			if (i + 1 < c->output_quads)
-				operands_load(c, &o[(i + 1) % 2], x, BACK_HIGH, step, w, 16 * (i + 1), 16 * (i + 1));
-			backward_add(e, &o[i % 2], min_u32(4, c->outputs - 4 * i), sum);
+				operands_load(c, &o[1 - of], x, BACK_HIGH, step, w, at, at);
+			backward_add(e, &o[of], min_u32(4, c->outputs - 4 * i), sum);
 		}
 		Reg owner = divide(e, quad, c->own_quads), own = modulo(e, quad, c->own_quads, owner);
 		Reg to = remote(c, owner, add(e, mad(e, own, 16, k->memory), imm(c->at_hidden)));

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Barriers. In shared memory of each block: ACT and HIDDEN count bytes that other blocks store, the others arrivals. A
+/* Barriers. In shared memory of each block: JUDGED and TALLIED count arrivals, the others bytes that blocks store. A
  * phase is an update, so that a wait needs its parity; columns.h says what they order.
  *
- * Must hold: nothing of a later phase reaches a barrier before all that belongs to this one. Activations and weights
- * to outputs are sent after deltas of all blocks of the update before have come, which follow ACT there; deltas, after
- * activations of all blocks, which follow DELTA and HIDDEN there; JUDGED, after TALLIED, which follows it; TALLIED of
- * two updates later, after all blocks have passed it, since all their clerks have arrived at JUDGED. */
+ * Must hold: nothing of a later phase reaches a barrier before all that belongs to this one. Every block sends deltas
+ * of outputs in every update, after it has said what it expects, and after activations. Blocks with weights to outputs
+ * wait for the deltas of all before they send new weights, and all blocks wait for these before they send deltas of the
+ * next update; blocks with columns have such weights, and wait before they compute activations of the next update.
+ * JUDGED comes after TALLIED, which follows it; TALLIED of two updates later, after all blocks have passed it, since
+ * all their clerks have arrived at JUDGED. Likewise, what is stored was read before: activations of groups and weights
+ * to outputs have two places each, by the parity of the update. */
 #include "columns.h"
 
 enum { MOST_POLLS = 1 << 24 };
@@ -14,7 +17,7 @@ Reg bar_at(Columns *c, uint32_t bar) { return add(c->k->e, c->k->memory, imm(c->
 
 void bars_begin(Columns *c)
 {
-	const uint32_t arrivals[BARS] = { 1, c->blocks * c->store_warps, 1, c->blocks, 1, 1 };
+	const uint32_t arrivals[BARS] = { 1, 1, 1, 1, c->blocks, 1, 1 };
 
 	for (uint32_t i = 0; i < BARS; i++)
 		ins(c->k->e, "mbarrier.init.shared.b64 [$], #", bar_at(c, i), arrivals[i]);
