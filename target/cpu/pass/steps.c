@@ -452,7 +452,7 @@ void run_deltas(const Program *p, Space *s, const Step *st, const Slice *r)
 static void no_errors(const Program *p, Space *s, const Step *first, const Step *last, const Slice *r)
 {
 	for (const Step *st = first; st < last; st++)
-		if (st->run == run_errors && st->c != ROW_NONE)
+		if ((st->run == run_errors || st->run == run_outcomes) && st->c != ROW_NONE)
 			run_zero(p, s, st, r);
 	memset(s->rows.error + r->first, 0, r->rows * sizeof *s->rows.error);
 	memset(s->rows.verdict + r->first, 0, r->rows * sizeof *s->rows.verdict);
