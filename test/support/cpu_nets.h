@@ -17,6 +17,7 @@ typedef struct Dice {
 	uint64_t seed, count;
 } Dice;
 
+/* One in an expression: the order of calls in arguments is not defined, and networks should be the same everywhere. */
 static inline uint32_t roll(Dice *d, uint32_t n) { return (uint32_t)random_below(d->seed, STREAM_DATA, d->count++, n); }
 
 static inline bool one_in(Dice *d, uint32_t n) { return roll(d, n) == 0; }
@@ -83,7 +84,8 @@ static inline void say_one_to_one(Draft *t, uint32_t from, uint32_t to)
 {
 	uint32_t m = t->size[from], n = t->size[to], most = m < n ? m : n,
 			 count = one_in(&t->d, 2) ? most : 1 + roll(&t->d, most);
-	say_slices(t, from, roll(&t->d, m - count + 1), count, to, roll(&t->d, n - count + 1), count, " one-to-one");
+	uint32_t b = roll(&t->d, n - count + 1), a = roll(&t->d, m - count + 1);
+	say_slices(t, from, a, count, to, b, count, " one-to-one");
 }
 
 /* At least some: a block without any link is refused. */
@@ -108,7 +110,8 @@ static inline void say_singles(Draft *t, uint32_t from, uint32_t to)
 static inline void say_slice(Draft *t, uint32_t from, uint32_t to)
 {
 	uint32_t a = roll(&t->d, t->size[from]), b = roll(&t->d, t->size[to]);
-	say_slices(t, from, a, 1 + roll(&t->d, t->size[from] - a), to, b, 1 + roll(&t->d, t->size[to] - b), "");
+	uint32_t b_count = 1 + roll(&t->d, t->size[to] - b), a_count = 1 + roll(&t->d, t->size[from] - a);
+	say_slices(t, from, a, a_count, to, b, b_count, "");
 }
 
 /* Blocks side by side, each with a rate of its own. */
@@ -206,8 +209,8 @@ static inline int error_for(Draft *t)
 static inline void say_train(Draft *t)
 {
 	const char *rule = one_in(&t->d, 3) ? "momentum" : rules[roll(&t->d, rule_count)].name;
-	say(t, "train error %s rule %s bptt %s rate 0.0001 momentum 0.9 kappa 1e-5 step-start 0.01",
-	    error_fns[error_for(t)].name, rule, one_in(&t->d, 2) ? t->settles ? "3" : "copy" : "full");
+	const char *bptt = one_in(&t->d, 2) ? t->settles ? "3" : "copy" : "full", *error = error_fns[error_for(t)].name;
+	say(t, "train error %s rule %s bptt %s rate 0.0001 momentum 0.9 kappa 1e-5 step-start 0.01", error, rule, bptt);
 	if (one_in(&t->d, 4))
 		say(t, " prime-offset 0.1");
 	if (one_in(&t->d, 4))
@@ -218,8 +221,9 @@ static inline void say_train(Draft *t)
 static inline void say_ticks(Draft *t)
 {
 	uint32_t ticks = 1 + roll(&t->d, 4), intervals = 1 + roll(&t->d, 2) + (ticks == 1);
-	say(t, "train ticks %u intervals %u targets-from %u dt 0.4 settle %s", ticks, intervals,
-	    1 + roll(&t->d, ticks * intervals), one_in(&t->d, 3) ? "synchronous" : "ordered");
+	const char *settle = one_in(&t->d, 3) ? "synchronous" : "ordered";
+	uint32_t from = 1 + roll(&t->d, ticks * intervals);
+	say(t, "train ticks %u intervals %u targets-from %u dt 0.4 settle %s", ticks, intervals, from, settle);
 	if (one_in(&t->d, 4))
 		say(t, " inputs-until %u", 1 + roll(&t->d, ticks));
 	say(t, "\n");
@@ -332,7 +336,8 @@ static inline void draft_once(Draft *t, uint64_t seed, uint32_t most, const Draf
 {
 	bool plain = kind->plain, settles = kind->settles, shaped = kind->shaped, all = kind->all;
 	*t = (Draft){ .d = { seed, 0 }, .plain = plain, .settles = settles, .shaped = shaped, .all = all };
-	t->inputs = 1 + one_in(&t->d, 3) + one_in(&t->d, 6);
+	t->inputs = 1 + one_in(&t->d, 3);
+	t->inputs += one_in(&t->d, 6);
 	t->contexts = !plain && one_in(&t->d, 3) ? 1 + roll(&t->d, 3) : 0;
 	t->groups = t->inputs + t->contexts + 1 + roll(&t->d, 5);
 	for (uint32_t g = 0; g < t->groups; g++) {
