@@ -234,7 +234,7 @@ static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
 	k->block_rows = (uint32_t)round_up(ceil_div(s->leaf_rows, c->blocks), 4);
 	k->row_space = k->block_rows + 1;
 	c->rows = k->block_rows * c->blocks;
-	c->workers = s->threads - CLERKS * 32;
+	c->workers = s->threads - SIDE_WARPS * 32;
 	c->warps = c->workers / 32;
 	c->turns = (uint32_t)ceil_div(c->rows, c->workers);
 	c->all_turns = (uint32_t)ceil_div(c->rows, 32);
@@ -516,7 +516,7 @@ const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out
 	EmitSource *own = NEW(a, 1, EmitSource);
 
 	*own = *s;
-	own->threads += CLERKS * 32;
+	own->threads += SIDE_WARPS * 32;
 	c->k = k;
 	k->e = e;
 	e->text.arena = a;
@@ -524,20 +524,20 @@ const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out
 	const char *why = plan(c, own, image);
 	if (why)
 		return why;
-	uint32_t clerks = label(e), tallies = label(e);
+	uint32_t side = label(e), tallies = label(e);
 	c->done = label(e);
 	registers_begin(c);
 	memory_begin(c);
 	weights_move(c, false);
-	clerk_begin(c);
+	side_begin(c);
 	barrier_block(e);
 	cluster_sync(c); /* memory of all blocks is ready */
-	ins(e, "@$ bra L#", same(e, c->warp, imm(c->warps)), clerks);
+	ins(e, "@$ bra L#", same(e, c->warp, imm(c->warps)), side);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.gt.u32", c->warp, imm(c->warps)), tallies);
 	workers_emit(c);
 	ins(e, "bra L#", c->done);
-	label_here(e, clerks);
-	clerk_emit(c);
+	label_here(e, side);
+	side_emit(c);
 	ins(e, "bra L#", c->done);
 	label_here(e, tallies);
 	tally_emit(c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* columns: the kernel for batches of one leaf, of a network with index lists and one layer of hidden units.
  *
- *   steps of the device --columns.c--> Columns: who has what, shared memory --rows.c, gradient.c, clerk.c--> text
+ *   steps of the device --columns.c--> Columns: who has what, shared memory --rows.c, gradient.c, side.c--> text
  *
  * A cluster of blocks trains together. Each has some columns of hidden units: their weights from the inputs, their
  * weights to the outputs and the rule state of both stay in its shared memory for the whole job, so that the gradient
@@ -19,8 +19,9 @@
  * The gradient of weights to outputs is cut into groups of hidden units by groups of outputs, one for each block, which
  * keeps these weights and their state. What is sent are stores that count at a barrier of the other block, or arrivals.
  * These are barriers in shared memory (mbarrier); nothing else orders blocks between the beginning and the end of a
- * job. Two warps of a block are clerks: one copies the cases of the next update and looks up tables of later ones, then
- * forms errors and verdicts of the block's rows; one, in the last block, forms tallies. */
+ * job. Two warps of a block are side warps, which do what needs no worker: one copies the cases of the next update and
+ * looks up tables of later ones, then forms errors and verdicts of the block's rows; one, in the last block, forms
+ * tallies. */
 #ifndef COLUMNS_H
 #define COLUMNS_H
 
@@ -40,7 +41,7 @@ uint32_t columns_each(uint32_t hidden, uint32_t blocks); /* of a block: a multip
 enum { MOST_TURNS = 16 }; /* rows of a lane or thread, at most */
 enum { MOST_COLUMNS = 32, MOST_CLUSTER = 16 };
 enum { DENSE_ROUNDS = 16 }; /* weights to outputs of a thread, at most */
-enum { CLERKS = 2 };        /* warps, after those of the workers */
+enum { SIDE_WARPS = 2 };    /* warps, after those of the workers */
 enum {
 	BAR_ACT,
 	BAR_GROUP,
@@ -69,7 +70,7 @@ typedef struct Columns {
 	uint32_t dense_warps;                 /* that form the gradient of weights to outputs: the first ones */
 	uint32_t pass_first, pass_warps;      /* that compute outputs, and errors of hidden units */
 	uint32_t store_warps;                 /* that send activations to groups, and deltas of outputs: the first ones */
-	uint32_t turns, all_turns, own_turns; /* rows of a worker; of a lane of a clerk: all, and the block's */
+	uint32_t turns, all_turns, own_turns; /* rows of a worker; of a lane of a side warp: all, and the block's */
 	uint32_t image, list_row;             /* bytes */
 	uint32_t to_bytes;                    /* of all weights to outputs */
 	/* bytes in shared memory */
@@ -127,10 +128,10 @@ void weights_move(Columns *c, bool out); /* from global memory, or back */
 void dense_emit(Columns *c);             /* by the dense warps; both leave if the job stops */
 void lists_emit(Columns *c);
 
-/* ---- clerk.c ---- */
+/* ---- side.c ---- */
 
-void clerk_begin(Columns *c); /* everything of the first update */
-void clerk_emit(Columns *c);  /* their loops of updates */
+void side_begin(Columns *c); /* everything of the first update */
+void side_emit(Columns *c);  /* their loops of updates */
 void tally_emit(Columns *c);
 
 #endif

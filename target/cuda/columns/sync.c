@@ -7,8 +7,8 @@
  * wait for the deltas of all before they send new weights, and all blocks wait for these before they send deltas of the
  * next update; blocks with columns have such weights, and wait before they compute activations of the next update.
  * JUDGED comes after TALLIED, which follows it; TALLIED of two updates later, after all blocks have passed it, since
- * all their clerks have arrived at JUDGED. Likewise, what is stored was read before: activations of groups and weights
- * to outputs have two places each, by the parity of the update. */
+ * all their side warps have arrived at JUDGED. Likewise, what is stored was read before: activations of groups and
+ * weights to outputs have two places each, by the parity of the update. */
 #include "columns.h"
 
 enum { MOST_POLLS = 1 << 24 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Clerks: warps beside those that compute. One in each block copies cases and tables ahead, and forms errors and
+/* Side warps, beside those that compute. One in each block copies cases and tables ahead, and forms errors and
  * verdicts; one in the last block adds these up, and tells all whether the job goes on. In: tables of the schedule,
  * outputs. Out: lists and targets in shared memory, an update ahead; tallies. */
 #include "columns.h"
@@ -154,7 +154,7 @@ static void tables_load(Columns *c, const Ahead *a)
 	numbers_load(c, a, cases, a->rows);
 }
 
-void clerk_begin(Columns *c)
+void side_begin(Columns *c)
 {
 	Emit *e = c->k->e;
 	Ahead a = ahead_new(c);
@@ -168,7 +168,7 @@ void clerk_begin(Columns *c)
 
 /* ---- errors and verdicts ---- */
 
-/* The clerk of tallies learns that the errors of the block's rows are there, and whether one is no number. */
+/* Tells the warp that forms tallies that the errors of the block's rows are there, and whether one is no number. */
 static void judged_arrive(Columns *c)
 {
 	Emit *e = c->k->e;
@@ -179,7 +179,7 @@ static void judged_arrive(Columns *c)
 	if_end(e, other);
 }
 
-void clerk_emit(Columns *c)
+void side_emit(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
