@@ -97,8 +97,6 @@ static void text_load(Cuda *c, Generated *g, const Buf *text)
 			g->images = o->images;
 			return;
 		}
-	if (!g->columns)
-		g->kernel.threads = c->gpu->emit_threads;
 	gpu_load(&c->now->memory, text->s, text->len, &g->kernel);
 }
 
@@ -202,11 +200,21 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		why = columns_generate(c, &s, g, &text);
 		s.images |= g->columns;
 	}
+	if (why && !g->made.general && fits && s.half && !test) {
+		EmitSource helped = s;
+		helped.helped = true;
+		helped.threads += HELPERS;
+		why = kernel_text(&helped, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->image);
+		if (!why)
+			s = helped;
+	}
 	if (why && !g->made.general && fits) {
 		if (s.cluster)
 			buf_printf(&text, "// no columns: %s\n", why);
 		why = kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->image);
 	}
+	if (!g->columns)
+		g->kernel.threads = s.threads;
 	g->refused = why && s.solo;
 	if (g->refused)
 		return;

@@ -78,7 +78,7 @@ void device_rows_take(Cuda *c)
 static void sums_take(Cuda *c, uint32_t leaves)
 {
 	Job *j = &c->job;
-	uint32_t sums = 1, slices = c->half ? HALF_SLICES : 1; /* bf16: a sum for each slice of a leaf */
+	uint32_t slices = c->half ? HALF_SLICES : 1, sums = c->half ? 2 : 1; /* bf16: a sum for each slice of a leaf */
 	uint64_t bytes = (c->floats + 16) * sizeof(float) * slices;
 
 	while (sums < leaves && sums < c->gpu->sums && (2 * sums) * bytes <= c->gpu->memory / 4)

@@ -16,6 +16,7 @@ typedef struct Trial {
 	bool wide;  /* layers of so many weights that they are cut into tiles, if shared memory has no room for them */
 	bool bits;  /* inputs are 0 or 1, */
 	bool rough; /* but one of the last case */
+	bool roles; /* one layer of hidden units, targets are 0 or 1: warps of a block have different work */
 	double *w, *gradient, *after; /* [links] */
 	jmp_buf *edge;                /* NULL, or where a job that fails ends */
 } Trial;
@@ -34,7 +35,7 @@ static void draft_layers(Trial *t)
 	static const char *const fns[] = { "", " tanh", " relu", "" };
 	static const char *const rules_known[] = { "momentum", "adam", "rprop", "doug", "quickprop" };
 	Dice *d = &t->d;
-	uint32_t hidden = 1 + roll(d, 2), groups = t->wide ? 1 : 1 + roll(d, 2), n = 0;
+	uint32_t hidden = 1 + (t->roles ? 0 : roll(d, 2)), groups = t->wide || t->roles ? 1 : 1 + roll(d, 2), n = 0;
 	bool cross = one_in(d, 2);
 	char *p = t->text, *end = p + sizeof t->text;
 
@@ -42,15 +43,16 @@ static void draft_layers(Trial *t)
 	for (uint32_t i = 0; i < groups; i++)
 		p += snprintf(p, (size_t)(end - p), "group in%u %u input\n", i, size_of(t, d));
 	for (uint32_t i = 0; i < hidden; i++)
-		p += snprintf(p, (size_t)(end - p), "group h%u %u%s\n", i, size_of(t, d), fns[roll(d, COUNT(fns))]);
-	p += snprintf(p, (size_t)(end - p), "group out %u output\n", 1 + roll(d, 30));
+		p += snprintf(p, (size_t)(end - p), "group h%u %u%s\n", i, t->roles ? 2 * (1 + roll(d, 32)) : size_of(t, d),
+		              fns[t->roles ? 0 : roll(d, COUNT(fns))]);
+	p += snprintf(p, (size_t)(end - p), "group out %u output\n", t->roles ? 2 * (1 + roll(d, 16)) : 1 + roll(d, 30));
 	for (uint32_t i = 0; i < groups; i++)
 		p += snprintf(p, (size_t)(end - p), "connect in%u -> h0\n", i);
 	for (n = 1; n < hidden; n++)
 		p += snprintf(p, (size_t)(end - p), "connect h%u -> h%u\n", n - 1, n);
 	p += snprintf(p, (size_t)(end - p), "connect h%u -> out\n%s", hidden - 1,
-	              !t->wide && one_in(d, 3) ? "connect in0 -> out\n" : "");
-	p += snprintf(p, (size_t)(end - p), "connect true -> out%s\n", one_in(d, 4) ? "" : ", h0");
+	              !t->wide && !t->roles && one_in(d, 3) ? "connect in0 -> out\n" : "");
+	p += snprintf(p, (size_t)(end - p), "connect true -> out%s\n", !t->roles && one_in(d, 4) ? "" : ", h0");
 	snprintf(p, (size_t)(end - p), "train precision bf16 rate 0.01 momentum 0.5 rule %s error %s\n",
 	         rules_known[roll(d, COUNT(rules_known))], cross ? "cross-entropy" : "squared");
 }
@@ -168,7 +170,7 @@ static void gradient_is_near(Trial *t)
 
 static void trial_open(Trial *t, uint64_t seed, const char *how, const char *threads, const char *blocks, bool index)
 {
-	*t = (Trial){ .d = { seed }, .wide = t->wide, .bits = t->bits, .rough = t->rough };
+	*t = (Trial){ .d = { seed }, .wide = t->wide, .bits = t->bits, .rough = t->rough, .roles = t->roles };
 	draft_layers(t);
 	setenv("MICROPROP_CUDA", how, 1);
 	setenv("MICROPROP_CUDA_THREADS", threads, 1);
@@ -180,6 +182,8 @@ static void trial_open(Trial *t, uint64_t seed, const char *how, const char *thr
 	t->c = cases_make(&t->d, t->s.net, t->cases, true);
 	for (uint64_t i = 0; t->bits && i < t->cases * t->s.net->inputs; i++)
 		t->c.x[i] = t->c.x[i] > 0;
+	for (uint64_t i = 0; t->roles && i < t->cases * t->s.net->outputs; i++)
+		t->c.y[i] = t->c.y[i] > 0.5f;
 	if (t->rough)
 		t->c.x[(t->cases - 1) * t->s.net->inputs] = 0.25f;
 	t->w = calloc(t->links, sizeof *t->w);
@@ -311,8 +315,8 @@ static void bits_have_the_results_of_rows(void **state)
 	t.bits = t.rough = false;
 }
 
-/* The first line of the kernel that was made last. */
-static bool is_tiled(const char *dump)
+/* Of the kernel that was made last. */
+static bool first_line_has(const char *dump, const char *text)
 {
 	char line[256] = "";
 	FILE *f = fopen(dump, "r");
@@ -320,8 +324,45 @@ static bool is_tiled(const char *dump)
 	assert_non_null(f);
 	assert_non_null(fgets(line, sizeof line, f));
 	fclose(f);
-	return strstr(line, ", tiles") != NULL;
+	return strstr(line, text) != NULL;
 }
+
+/* A kernel whose warps have different work has the bits of others: 640 threads of one block, or of several. */
+static void roles_have_the_bits_of_rows(void **state)
+{
+	static const struct {
+		const char *how, *threads, *blocks;
+	} ways[] = { { "emulate:2", "128", "1" },
+		         { "emulate:3", "512", "1" },
+		         { "emulate:4", "512", "4" },
+		         { "emulate:5", "512", "16" } };
+	static Trial t;
+	const char *dump = "cuda-half.ptx";
+	uint32_t different[COUNT(ways)] = { 0 };
+
+	(void)state;
+	setenv("MICROPROP_CUDA_DUMP", dump, 1);
+	for (uint64_t seed = 140; seed < 140 + NETWORKS; seed++) {
+		double *first = NULL;
+		for (size_t i = 0; i < COUNT(ways); i++) {
+			t.bits = t.roles = true;
+			trial_open(&t, seed, ways[i].how, ways[i].threads, ways[i].blocks, false);
+			trial_train(&t, true, seed % 2 ? t.cases : 1 + t.cases / 2);
+			different[i] += first_line_has(dump, "of 640 threads");
+			first = first ? first : memcpy(calloc(t.links, sizeof *first), t.after, t.links * sizeof *first);
+			assert_memory_equal(first, t.after, t.links * sizeof *first);
+			trial_close(&t);
+		}
+		free(first);
+	}
+	assert_int_equal(different[0], 0);
+	assert_true(different[1] && different[2] && different[3]);
+	t.bits = t.roles = false;
+	unsetenv("MICROPROP_CUDA_DUMP");
+	remove(dump);
+}
+
+static bool is_tiled(const char *dump) { return first_line_has(dump, ", tiles"); }
 
 static void tiles_have_the_bits_of_rows(void **state)
 {
@@ -432,11 +473,9 @@ static void mutants_are_caught(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_networks_are_near),
-		cmocka_unit_test(shapes_have_the_same_bits),
-		cmocka_unit_test(bits_have_the_results_of_rows),
-		cmocka_unit_test(tiles_have_the_bits_of_rows),
-		cmocka_unit_test(mutants_are_caught),
+		cmocka_unit_test(random_networks_are_near),      cmocka_unit_test(shapes_have_the_same_bits),
+		cmocka_unit_test(bits_have_the_results_of_rows), cmocka_unit_test(roles_have_the_bits_of_rows),
+		cmocka_unit_test(tiles_have_the_bits_of_rows),   cmocka_unit_test(mutants_are_caught),
 	};
 	cmocka_set_test_filter(getenv("MICROPROP_TEST"));
 	return cmocka_run_group_tests(tests, NULL, NULL);

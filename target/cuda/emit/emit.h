@@ -50,7 +50,8 @@ typedef struct EmitSource {
 	uint32_t threads, shared; /* of a block; shared: bytes */
 	uint32_t copies;          /* floats of Job.copies */
 	bool test;                /* no gradient, no update */
-	bool half;                /* bf16 */
+	bool half;                /* bf16, */
+	bool helped;              /* with HELPERS among the threads */
 	uint32_t slice[2];        /* bf16: rows of a slice, for each kind of leaves */
 	bool images;              /* lists by input of all leaves are in Job.images: */
 	bool makes_images;        /* the kernel that makes them */
@@ -430,6 +431,8 @@ Reg add_field(Emit *e, Reg a, Reg b, Reg is_double); /* tally.c */
 /* Leaves are cut into slices, whose sums are added one after the other: of 128 rows, or of 32 where the update has one
  * leaf, so that a single leaf is divided among more blocks. */
 enum { HALF_SLICES = 16 };
+/* Threads of a block that do what no update waits for, besides the usual ones, if EmitSource.helped. */
+enum { HELPERS = 128 };
 static inline uint32_t half_slice_rows(uint32_t leaves) { return leaves > 1 ? 128 : 32; }
 
 struct Barriers;
@@ -444,8 +447,8 @@ void half_leaf(Kernel *k, Reg update, Reg leaves, const struct Barriers *b);
 void half_prefetch(Kernel *k, Reg update, Reg staged);
 void half_update(Kernel *k, Reg update, Reg next, Reg staged, const struct Barriers *b);
 void half_direct(Kernel *k, Reg update, Reg staged, const struct Barriers *b);
-void half_apart(Kernel *k, Reg update, Reg next);
-void half_apart_begin(Kernel *k, Reg update); /* before the first update */
+void half_apart(Kernel *k, Reg update, Reg next, const struct Barriers *b, uint32_t done); /* done: a label */
+void half_apart_begin(Kernel *k, Reg update);                                              /* before the first update */
 Reg half_join(Kernel *k, Reg from, uint32_t leaves, uint32_t slice);
 /* update.c: sums of leaves by several warps */
 struct PartsAhead;

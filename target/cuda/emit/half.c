@@ -11,11 +11,8 @@
 
 #include "half_emit.h"
 
-enum {
-	MOST_ROWS = 128,
-	LEAST_ROWS = 32,
-	SPARE = 512
-}; /* rows of a chunk; bytes that fragments may be read past rows */
+/* Rows of a chunk; bytes that fragments may be read past rows. */
+enum { MOST_ROWS = 128, LEAST_ROWS = 32, SPARE = 512 };
 
 static uint32_t odd_16s(uint32_t bytes) { return (uint32_t)(ceil_div(bytes, 16) | 1) * 16; }
 
@@ -255,7 +252,7 @@ static void once_plan(Kernel *k)
 		once &= rows <= k->block_rows;
 	}
 	k->half->once = once;
-	if (once && update_in_parts(k) && k->bytes + parts_bytes(k) <= s->shared)
+	if (once && !k->s->helped && update_in_parts(k) && k->bytes + parts_bytes(k) <= s->shared)
 		k->half->at_parts = shared_take(k, parts_bytes(k));
 }
 
@@ -294,27 +291,58 @@ static bool panels_differ(const Kernel *k)
 	return false;
 }
 
+/* Copies, verdicts and tallies by warps of their own. */
+static bool can_be_apart(const Kernel *k)
+{
+	const EmitSource *s = k->s;
+
+	return s->threads >= 2 * HELPERS && k->judged && k->half->bits && only_products(k) && !s->job->data.weight &&
+	       !needs_pending(s);
+}
+
+static bool direct_fits(Kernel *k, bool kept, bool apart)
+{
+	Half *h = k->half;
+
+	h->kept = kept;
+	h->apart = apart;
+	h->warps = (k->s->threads - (apart ? HELPERS : 0)) / 32;
+	if ((kept && panels_differ(k)) || (apart && !can_be_apart(k)))
+		return false;
+	half_gradient_plan(k);
+	memory_plan(k, rows_wanted(k->s));
+	return h->rounds == 1 && k->bytes <= k->s->shared;
+}
+
 /* One block has all of the leaf: its sums stay in registers. With enough warps, some do what no update waits for. */
 static bool direct_plan(Kernel *k)
 {
-	const EmitSource *s = k->s;
 	Half *h = k->half;
 
-	for (int way = 3; way >= 0; way--) {
-		bool apart = way & 1;
-		h->apart = apart;
-		h->kept = way & 2;
-		h->warps = (s->threads - (apart ? HELPERS : 0)) / 32;
-		if (h->kept && panels_differ(k))
-			continue;
-		if (apart && (s->threads < 2 * HELPERS || !k->judged || !h->bits || !only_products(k) || s->job->data.weight))
-			continue;
-		half_gradient_plan(k);
-		if (h->rounds == 1 && rows_plan(k) && (!way || k->block_rows >= rows_wanted(k->s)))
+	if (k->s->helped)
+		return false;
+	for (int way = 3; way; way--)
+		if (direct_fits(k, way & 2, way & 1))
 			return h->direct = true;
-	}
-	h->kept = false;
-	return h->apart = false;
+	h->kept = h->apart = false;
+	h->warps = k->s->threads / 32;
+	half_gradient_plan(k);
+	return h->direct = h->rounds == 1 && rows_plan(k);
+}
+
+/* One slice at most of each update. */
+static bool helped_plan(Kernel *k)
+{
+	Half *h = k->half;
+
+	h->apart = true;
+	k->workers = k->s->threads - HELPERS;
+	h->warps = k->workers / 32;
+	half_gradient_plan(k);
+	if (h->rounds > 1 || !rows_plan(k))
+		return false;
+	once_plan(k);
+	return h->once && tiles_plan_sums(k);
 }
 
 const char *half_plan(Kernel *k)
@@ -338,12 +366,16 @@ const char *half_plan(Kernel *k)
 		return why;
 	if (s->tiled)
 		return tiled_plan(k);
+	if (s->helped && !can_be_apart(k))
+		return "helpers";
 	bool alone = !s->test && s->team_blocks == 1 && (s->teams == 1 || s->solo) && s->kinds_of_leaves == 1 &&
 	             s->leaves[0] == 1 && !needs_pending(s);
 	if (alone && direct_plan(k))
 		return NULL;
 	if (s->solo)
 		return "sums of changes";
+	if (s->helped)
+		return helped_plan(k) ? NULL : "helpers";
 	if (!rows_plan(k))
 		return "shared memory";
 	k->half->warps = k->workers / 32; /* the last warp forms tallies beside them */

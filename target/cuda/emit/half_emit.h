@@ -5,8 +5,8 @@
 
 #include "emit.h"
 
-/* Threads that do what no update waits for; barriers of them and of others. */
-enum { HELPERS = 128, CASES_THERE = 2, ROWS_THERE = 3, HELPERS_MEET = 4, ROWS_JUDGED = 5, SIDES_MEET = 6 };
+/* Barriers of threads that do what no update waits for, and of others. */
+enum { CASES_THERE = 2, ROWS_THERE = 3, HELPERS_MEET = 4, ROWS_JUDGED = 5, SIDES_MEET = 6, TALLIED = 15 };
 enum { HALF_BUFS = BUF_DELTA + 1 }; /* activations and deltas are operands */
 
 /* Rounded weights in shared memory: rows of a panel. */
@@ -34,7 +34,7 @@ typedef struct Half {
 	uint32_t row, at_rows;    /* bytes */
 	HalfRegion region[WEIGHT_REGIONS];
 	uint32_t regions;
-	bool bits;                                                 /* inputs are 0 or 1, a bit each: half_bits.c */
+	bool bits;                                                 /* inputs are 0 or 1, a bit each */
 	uint32_t bits_row, transposed_row, at_bits, at_transposed; /* bytes; transposed_row: words of inputs for 32 rows */
 	HalfTask task[MOST_GRADIENTS];
 	uint32_t cases_bytes, at_count,
@@ -47,10 +47,11 @@ typedef struct Half {
 	bool kept;                       /* direct: weights and rule state are in shared memory, */
 	KeptPanel panel[MOST_GRADIENTS]; /* by number of their gradient */
 	bool through;                    /* a warp takes its rows through all steps: there are no floats of rows */
-	bool apart;        /* and it has warps of their own for copies, verdicts and tallies: HELPERS threads */
-	bool direct;       /* one block has all rows of the one leaf: the gradient is the update */
-	bool once;         /* a block has one slice of an update at most: that of the next one comes while others arrive */
-	uint32_t at_parts; /* 0, or bytes in shared memory: sums of leaves meet there */
+	bool apart;                      /* copies, verdicts and tallies have warps of their own: HELPERS threads */
+	bool direct;                     /* one block has all rows of the one leaf: the gradient is the update */
+	bool once;          /* a block has one slice of an update at most: that of the next one comes while others arrive */
+	uint32_t sum_tiles; /* 0, or sums of slices are in global memory as warps have them: tiles of all gradients */
+	uint32_t at_parts;  /* 0, or bytes in shared memory: sums of leaves meet there */
 	/* registers */
 	Reg warp, lane, row_of_lane, col_of_lane; /* of sums of a tile: row, and the first of two columns */
 	Reg place[2];                             /* lane_place for rows */
@@ -61,7 +62,7 @@ typedef struct Half {
 	Reg numbers_offset;        /* apart: bytes to the numbers of the update; of helpers: of the next one */
 	Reg cases_offset;          /* apart: bytes to the cases of the chunk at hand */
 	Reg ahead[4], ahead_cases; /* rows, row0, my_rows, ends, cases of the chunk that comes next */
-	Reg ends;                  /* apart: the update ends an epoch */
+	Reg ends, rows;            /* apart: the update ends an epoch; once: rows of the leaf */
 	Reg (*sum)[4];             /* [tiles of a warp] gradients that are kept while rows come in chunks */
 } Half;
 
@@ -77,7 +78,7 @@ Reg y_bit(Emit *e, Reg word, uint32_t n); /* a target, from its word */
 Reg cases_memory(Kernel *k);              /* that at_targets, at_own, at_late and at_bits count from */
 Reg half_pair(Emit *e, Reg low, Reg high);
 
-/* ---- half_bits.c ---- */
+/* ---- half_gradient.c: inputs that are bits ---- */
 
 void bits_plan(Kernel *k);
 uint64_t transposed_bytes(const Kernel *k, uint32_t rows);
@@ -88,9 +89,17 @@ void bits_turn(Kernel *k, uint32_t first);                                    /*
 void bits_fragments(Kernel *k, const Reg *word, uint32_t count, Reg f[2][4]); /* count: 2 of rows, 1 of columns */
 Reg bits_row_at(Kernel *k, const InputColumns *in, Reg row);
 Reg bits_input_at(Kernel *k, const InputColumns *in, Reg input);
+bool is_turned(const Kernel *k); /* words of inputs are made for gradients */
+/* Of a lane: address of its words, which half of them and which bits its inputs are. */
+typedef struct BitsInputs {
+	Reg at, half, shift;
+} BitsInputs;
+BitsInputs bits_inputs(Kernel *k, const InputColumns *in, Reg input);
+void bits_rows(Kernel *k, const BitsInputs *x, uint32_t row, uint32_t first, uint32_t count, Reg (*f)[2]);
 
 /* ---- half_rows.c ---- */
 
+enum { TILES_HIGH = 4, TILES_WIDE = 8, WARP_TILES = 16, STEPS_KNOWN = 16 }; /* tiles of a warp; steps of 16 sources */
 void fragments_load(Kernel *k, Reg *f, uint32_t matrices, bool transposed, Reg at, uint32_t offset);
 void multiply_add(Emit *e, const Reg sum[4], const Reg a[4], const Reg b[2], const Reg *start);
 bool half_is_through(const Kernel *k);
@@ -108,6 +117,19 @@ void half_sums_begin(Kernel *k);         /* of a slice, or of a leaf */
 void half_changes(Kernel *k, Reg chunk); /* of a chunk of rows; chunk: its number in the slice */
 void half_sums_end(Kernel *k);
 
+/* ---- half_update.c ---- */
+
+/* Tiles of a gradient: numbers of them in all gradients, and across. */
+typedef struct SumTiles {
+	uint32_t first, count, across;
+} SumTiles;
+SumTiles sum_tiles(const Kernel *k, uint32_t gradient);
+bool tiles_plan_sums(Kernel *k);                        /* false: there are too many, or too little memory for them */
+Reg tile_sum(Kernel *k, Reg leaf, Reg slice, Reg tile); /* address of the lane's sums */
+struct TilesAhead;
+struct TilesAhead *tiles_prepare(Kernel *k); /* before sums are there */
+void tiles_update(Kernel *k, const struct TilesAhead *a, Reg leaves);
+
 /* ---- half_tiles.c ---- */
 
 const char *half_tiles_columns(Kernel *k, uint32_t step); /* NULL, or what is wrong */
@@ -124,6 +146,12 @@ bool floats_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint3
 /* ---- half_train.c ---- */
 
 void half_ones(Kernel *k);
+Reg leaf_find(Kernel *k, Reg update);          /* rows and cases of a leaf; returns its address */
+void chunk_rows(Kernel *k, Reg row0, Reg end); /* rows row0 .. of those below end: block_rows at most */
+Reg slice_rows(Kernel *k, Reg leaves);         /* rows of a slice: those of the kind of update */
+/* Tallies are formed by one warp of the last block of each team, which waits for no sums: that of its leaf, then, in
+ * the last block of all, that of the update. now: the leaf */
+void tallies_form(Kernel *k, Kernel *now, Reg update, Reg leaves, const Barriers *b);
 void half_phase(Kernel *k, uint32_t first, uint32_t end, bool scores, bool codes);
 
 #endif

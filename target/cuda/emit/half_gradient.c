@@ -8,9 +8,209 @@
  * memory and 16 / 4 x 8 x 6.4 of tensor cores. */
 #include "half_emit.h"
 
-enum { MOST_TILES = 16, TURN_ROWS = 32 };
+enum { TURN_ROWS = 32, STEPS = 2 }; /* STEPS: of a turn */
+
+/* ---- inputs that are all 0 or 1 ----
+ *
+ * Of a bit for each input of a row, where bit_place puts it, fragments of 0 and 1 in bf16 are made in registers. A row
+ * takes 32 bytes where 203 inputs in bf16 take 416, and fragments take no bandwidth of shared memory. Gradients need
+ * words of an input, a bit for each of 32 rows: bits_turn makes them, squares of 32 x 32 bits at a time; or they find
+ * them in words of rows. */
+
+/* ONE: 1 in bf16; SPARE: bytes that tiles read past the last input; WORD: inputs of a word. */
+enum { SQUARE = 32, ONE = 0x3f80, SPARE = 256, WORD = 32 };
+
+const InputColumns *bits_of(const Kernel *k, uint32_t buf, uint32_t col)
+{
+	return k->half->bits ? input_of(k, buf, col) : NULL;
+}
+
+/* All that steps read of inputs begins with the first column of a part. */
+void bits_plan(Kernel *k)
+{
+	const EmitSource *s = k->s;
+
+	k->half->bits = false;
+	k->half->bits_row = k->half->transposed_row = 0;
+	if (!s->job->data.bits_row || s->tiled)
+		return;
+	for (uint32_t i = 0; i < s->list->steps; i++) {
+		const DeviceStep *d = &s->step[i];
+		Access a[8];
+		uint32_t n = d->kind == STEP_ONE || d->kind == STEP_LOAD ? 0 : step_access(k, d, a);
+		for (uint32_t x = 0; x < n; x++) {
+			const InputColumns *in = input_of(k, a[x].buf, a[x].col);
+			bool operand = d->kind == STEP_GRADIENT || (d->kind == STEP_PRODUCT && !x);
+			if (in && (!operand || a[x].col != in->col))
+				return;
+		}
+	}
+	k->half->bits = true;
+	k->half->bits_row = (s->job->data.bits_row * 4 / 16 | 1) * 16;
+	k->half->transposed_row = s->job->data.bits_row * SQUARE * 4;
+}
+
+/* Blocks with helpers take gradients from words of rows. */
+bool is_turned(const Kernel *k) { return k->half->bits && !k->s->test && !k->s->helped; }
+
+uint64_t bits_bytes(const Kernel *k, uint32_t rows) { return (uint64_t)k->half->bits_row * rows; }
+
+uint64_t transposed_bytes(const Kernel *k, uint32_t rows)
+{
+	return is_turned(k) ? ceil_div(rows, SQUARE) * k->half->transposed_row + SPARE : 0;
+}
+
+/* Of the chunk, under way. */
+void bits_stage(Kernel *k)
+{
+	Emit *e = k->e;
+	const Half *h = k->half;
+	uint32_t each = k->s->job->data.bits_row / 4;
+
+	remark(e, "inputs, a bit each");
+	Loop l = loop_begin(e, k->tid, mul(e, k->my_rows, each), k->s->threads);
+	Reg row = divide(e, l.i, each), part = modulo(e, l.i, each, row), number = reg(e, REG_R);
+	case_load(k, number, add(e, k->row0, row), less(e, row, k->my_rows));
+	ins(e, "cp.async.cg.shared.global [$+#], [$], 16", mad(e, row, h->bits_row, mad(e, part, 16, k->memory)),
+	    h->at_bits, place(e, place(e, POINTER(k, data.bits), number, each * 16), part, 16));
+	loop_end(e, &l);
+}
+
+/* Where bit `place` of a word is: column of 32. */
+static Reg place_column(Emit *e, Reg place)
+{
+	Reg pair = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", place, imm(1)), imm(6));
+	Reg eight = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", place, imm(3)), imm(3));
+
+	return add(e, add(e, pair, eight), op2(e, REG_R, "shr.u32", place, imm(4)));
+}
+
+/* Bit j of lane i becomes bit i of lane j. */
+static Reg square_turn(Kernel *k, Reg x)
+{
+	static const uint32_t low[] = { 0x0000ffff, 0x00ff00ff, 0x0f0f0f0f, 0x33333333, 0x55555555 };
+	Emit *e = k->e;
+
+	for (uint32_t d = 16, i = 0; d; d /= 2, i++) {
+		Reg upper = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", k->half->lane, imm(d)), imm(0));
+		Reg kept = op3(e, REG_R, "selp.u32", imm(~low[i]), imm(low[i]), upper), y = lanes_xor(e, x, d);
+		y = op3(e, REG_R, "shf.l.wrap.b32", y, y, op3(e, REG_R, "selp.u32", imm(32 - d), imm(d), upper));
+		y = op2(e, REG_R, "and.b32", y, op1(e, REG_R, "not.b32", kept));
+		x = op2(e, REG_R, "or.b32", op2(e, REG_R, "and.b32", x, kept), y);
+	}
+	return x;
+}
+
+/* Words of inputs from words of rows, a square for each warp from `first` on. */
+void bits_turn(Kernel *k, uint32_t first)
+{
+	Emit *e = k->e;
+	const Half *h = k->half;
+	uint32_t words = k->s->job->data.bits_row, squares = (uint32_t)ceil_div(k->block_rows, SQUARE) * words;
+
+	if (!is_turned(k))
+		return;
+	remark(e, "words of inputs");
+	uint32_t there = 0;
+	if (h->once) {
+		there = unless_begin(e, op2(e, REG_P, "setp.eq.u64", h->staged, h->transposed));
+		ins(e, "mov.u64 $, $", h->transposed, h->staged);
+	}
+	Reg col = place_column(e, h->lane);
+	Loop l = loop_begin(e, add(e, h->warp, imm(-first)), imm(squares), k->s->threads / 32 - first);
+	Reg down = divide(e, l.i, words), word = modulo(e, l.i, words, down);
+	Reg row = op2(e, REG_R, "min.u32", mad(e, down, SQUARE, col), imm(k->block_rows - 1));
+	Reg x = load(e, REG_R, "ld.shared.u32", mad(e, row, h->bits_row, mad(e, word, 4, cases_memory(k))), h->at_bits);
+	ins(e, "st.shared.u32 [$+#], $", mad(e, l.i, SQUARE * 4, mad(e, col, 4, k->memory)), h->at_transposed,
+	    square_turn(k, x));
+	loop_end(e, &l);
+	if (h->once)
+		if_end(e, there);
+}
+
+static Reg pair_of_bits(Emit *e, Reg x, uint32_t pair)
+{
+	Reg both = op2(e, REG_R, "and.b32", x, imm(0x00010001u << pair));
+
+	return op2(e, REG_R, "mul.lo.u32", both, imm(ONE >> pair));
+}
+
+/* 32 of what is summed, for two steps, of the `count` tiles of 8 columns or rows that the lane's words are of. */
+void bits_fragments(Kernel *k, const Reg *word, uint32_t count, Reg f[2][4])
+{
+	for (uint32_t r = 0; r < count; r++) {
+		Reg x = op2(k->e, REG_R, "shr.u32", word[r], k->half->bits_shift);
+		for (uint32_t pair = 0; pair < 4; pair++)
+			f[pair / 2][pair % 2 * count + r] = pair_of_bits(k->e, x, pair);
+	}
+}
+
+/* Address of the lane's words: of row `row` of a product. */
+Reg bits_row_at(Kernel *k, const InputColumns *in, Reg row)
+{
+	const Half *h = k->half;
+
+	return add(k->e, mad(k->e, add(k->e, row, h->row_of_lane), h->bits_row, cases_memory(k)),
+	           imm(h->at_bits + 4 * in->word));
+}
+
+/* Of input `input` of the part, for the first rows. */
+Reg bits_input_at(Kernel *k, const InputColumns *in, Reg input)
+{
+	const Half *h = k->half;
+
+	return add(k->e, mad(k->e, add(k->e, input, h->row_of_lane), 4, k->memory), imm(h->at_transposed + 128 * in->word));
+}
+
+/* From words of rows: a lane takes those of two, and finds four of its inputs in a half of each. */
+
+/* Those from input `input` on, a multiple of 8, up to the end of its word, or whole words. */
+BitsInputs bits_inputs(Kernel *k, const InputColumns *in, Reg input)
+{
+	Emit *e = k->e;
+	const Half *h = k->half;
+	Reg odd = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", h->row_of_lane, imm(1)), imm(0));
+	Reg word = op2(e, REG_R, "shr.u32", input, imm(5)), tile = op2(e, REG_R, "and.b32", divide(e, input, 8), imm(3));
+	BitsInputs x = { .half = op3(e, REG_R, "selp.u32", imm(0x7632), imm(0x5410), odd), .at = reg(e, REG_R) };
+
+	x.shift = mad(e, op2(e, REG_R, "shr.u32", h->row_of_lane, imm(1)), 4, tile); /* bit_place */
+	ins(e, "add.u32 $, $, #", x.at, mad(e, h->col_of_lane, h->bits_row, mad(e, word, 4, cases_memory(k))),
+	    h->at_bits + 4 * in->word);
+	return x;
+}
+
+/* Fragments of rows `row` .. row + 15, for `count` tiles of 8 inputs, from tile `first` on: of the first 8 rows, and of
+ * the others. */
+void bits_rows(Kernel *k, const BitsInputs *x, uint32_t row, uint32_t first, uint32_t count, Reg (*f)[2])
+{
+	Emit *e = k->e;
+
+	for (uint32_t t = 0, end; t < count; t = end)
+		for (uint32_t r = 0; r < 2; r++) {
+			uint32_t word = (first + t) / (WORD / 8);
+			Reg two[2];
+			for (uint32_t i = 0; i < 2; i++)
+				two[i] = load(e, REG_R, "ld.shared.u32", x->at, (row + 8 * r + i) * k->half->bits_row + 4 * word);
+			Reg both = op2(e, REG_R, "shr.u32", op3(e, REG_R, "prmt.b32", two[0], two[1], x->half), x->shift);
+			for (end = t; end < count && (first + end) / (WORD / 8) == word; end++)
+				f[end][r] = pair_of_bits(e, both, (first + end) % (WORD / 8));
+		}
+}
 
 /* ---- plan ---- */
+
+/* Tiles that a narrow matrix does not have go to the other side, up to `most` of them. Where inputs are bits, tiles of
+ * a task are in one word, or have whole ones. */
+static void task_fit(const Kernel *k, const DeviceStep *g, uint32_t most, HalfTask *t)
+{
+	t->wide = min_u32(t->wide, (uint32_t)ceil_div(g->cols, 8));
+	if (bits_of(k, g->c, g->c_col) && t->wide % 3 == 0)
+		t->wide = t->wide / 3 * 2;
+	while (2 * t->high <= TILES_HIGH && 16 * t->high < g->depth && 2 * t->high * t->wide <= most)
+		t->high *= 2;
+	while (2 * t->wide <= TILES_WIDE && 8 * t->wide < g->cols && 2 * t->high * t->wide <= most)
+		t->wide *= 2;
+}
 
 static uint32_t tasks_of(const Kernel *k, uint32_t high, uint32_t wide, HalfTask *task)
 {
@@ -22,8 +222,10 @@ static uint32_t tasks_of(const Kernel *k, uint32_t high, uint32_t wide, HalfTask
 		HalfTask t = { .high = high, .wide = wide, .first = all };
 		while (t.high > 1 && 16 * (t.high / 2) >= g->depth)
 			t.high /= 2;
+		if (s->helped)
+			task_fit(k, g, high * wide, &t);
 		t.down = (uint32_t)ceil_div(g->depth, 16 * t.high);
-		t.across = (uint32_t)ceil_div(g->cols, 8 * wide);
+		t.across = (uint32_t)ceil_div(g->cols, 8 * t.wide);
 		all += t.down * t.across;
 		if (task)
 			task[i - s->list->gradient] = t;
@@ -39,7 +241,7 @@ static double step_cycles(const Kernel *k, uint32_t at_once, uint32_t high, uint
 	bool down_bits = bits_of(k, g->a, g->a_col), across_bits = bits_of(k, g->c, g->c_col);
 	uint32_t each = (at_once + 3) / 4, tiles = high * wide;
 	double down = down_bits ? 10.0 * high : high, across = across_bits ? 5.0 * wide : 0.5 * wide;
-	double issue = each * (down + across + tiles * (k->half->apart ? 3.0 : 1.0)) / 0.7;
+	double issue = each * (down + across + tiles * (k->half->apart && !k->s->helped ? 3.0 : 1.0)) / 0.7;
 	double shared = at_once * ((down_bits ? 1.0 : 4.0) * high + (across_bits ? 0.5 : 2.0) * wide);
 	double most = issue > shared ? issue : shared, tensor = each * tiles * 6.4;
 
@@ -55,7 +257,7 @@ void half_gradient_plan(Kernel *k)
 		for (uint32_t wide = 1; wide <= 8; wide += wide < 4 ? 1 : 2) {
 			uint32_t tasks = tasks_of(k, high, wide, NULL), at_once = min_u32(tasks, warps);
 			double cost = (double)ceil_div(tasks, warps) * (step_cycles(k, at_once, high, wide) + 60);
-			if (high * wide > MOST_TILES || (high * wide > (k->half->apart ? 12 : 8) && k->s->team_blocks == 1))
+			if (high * wide > WARP_TILES || (high * wide > (k->half->apart ? 12 : 8) && k->s->team_blocks == 1))
 				continue;
 			if (!least || cost < least) {
 				least = cost;
@@ -74,7 +276,8 @@ typedef struct GradientTask {
 	const HalfTask *task;
 	Reg row, col; /* of the lane's first sum in the matrix */
 	Reg a, b;     /* addresses of fragments in row 0, */
-	bool bits[2]; /* or of words of inputs */
+	bool bits[2]; /* or where they are among inputs */
+	BitsInputs in[2];
 	uint32_t end; /* label */
 } GradientTask;
 
@@ -99,13 +302,17 @@ static GradientTask gradient_begin(Kernel *k, uint32_t number, uint32_t round, b
 		const InputColumns *down_bits = bits_of(k, g->a, g->a_col), *across_bits = bits_of(k, g->c, g->c_col);
 		x.bits[0] = down_bits != NULL;
 		x.bits[1] = across_bits != NULL;
-		if (down_bits)
+		if (down_bits && is_turned(k))
 			ins(e, "mov.u32 $, $", x.a, bits_input_at(k, down_bits, row));
+		else if (down_bits)
+			x.in[0] = bits_inputs(k, down_bits, row);
 		else
 			ins(e, "add.u32 $, $, #", x.a, mad(e, row, 2, add(e, k->memory, h->place[1])),
 			    h->at_rows + half_column(k, g->a, g->a_col));
-		if (across_bits)
+		if (across_bits && is_turned(k))
 			ins(e, "mov.u32 $, $", x.b, bits_input_at(k, across_bits, col));
+		else if (across_bits)
+			x.in[1] = bits_inputs(k, across_bits, col);
 		else
 			ins(e, "add.u32 $, $, #", x.b, mad(e, col, 2, add(e, k->memory, h->place[0])),
 			    h->at_rows + half_column(k, g->c, g->c_col));
@@ -115,8 +322,84 @@ static GradientTask gradient_begin(Kernel *k, uint32_t number, uint32_t round, b
 
 static uint32_t tiles_of(const GradientTask *x) { return x->task->high * x->task->wide; }
 
-/* 32 rows, in two steps. start: what the first adds to. */
-static void rows_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], const Reg *start)
+/* Tiles first .. first + count - 1 of a side. */
+typedef struct Tiled {
+	uint32_t first, count;
+} Tiled;
+
+static void sums_new(Kernel *k, Reg (*sum)[4], uint32_t tiles)
+{
+	for (uint32_t i = 0; i < tiles; i++)
+		for (uint32_t n = 0; n < 4; n++)
+			sum[i][n] = reg(k->e, REG_F);
+}
+
+/* Tiles of `some` of both sides, of 32 rows in two steps. a, b: fragments for both. */
+static void tiles_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], Tiled down, Tiled across, Reg (*a)[STEPS][4],
+                      Reg (*b)[STEPS][2])
+{
+	for (uint32_t step = 0; step < STEPS; step++)
+		for (uint32_t i = 0; i < down.count * across.count; i++) {
+			uint32_t h = i / across.count, j = i % across.count;
+			multiply_add(k->e, sum[(down.first + h) * x->task->wide + across.first + j], a[h][step], b[j][step], NULL);
+		}
+}
+
+/* Fragments of tiles of the matrix' rows, for both steps. */
+static void down_load(Kernel *k, const GradientTask *x, Tiled t, Reg (*a)[STEPS][4])
+{
+	for (uint32_t step = 0; step < STEPS; step++) {
+		Reg f[2 * TILES_HIGH][2];
+		if (x->bits[0])
+			bits_rows(k, &x->in[0], 16 * step, 2 * t.first, 2 * t.count, f);
+		for (uint32_t h = 0; h < t.count; h++)
+			if (x->bits[0])
+				for (uint32_t i = 0; i < 4; i++)
+					a[h][step][i] = f[2 * h + i % 2][i / 2];
+			else
+				fragments_load(k, a[h][step], 4, true, x->a, 16 * step * k->half->row + 32 * (t.first + h));
+	}
+}
+
+/* Of its columns: two, or all where inputs are bits. */
+static void across_load(Kernel *k, const GradientTask *x, Tiled t, Reg (*b)[STEPS][2])
+{
+	for (uint32_t step = 0; step < STEPS; step++) {
+		Reg f[TILES_WIDE][2], pair[4];
+		if (x->bits[1])
+			bits_rows(k, &x->in[1], 16 * step, t.first, t.count, f);
+		else
+			fragments_load(k, pair, x->task->wide > 1 ? 4 : 2, true, x->b, 16 * step * k->half->row + 16 * t.first);
+		for (uint32_t j = 0; j < t.count; j++)
+			for (uint32_t i = 0; i < 2; i++)
+				b[j][step][i] = x->bits[1] ? f[j][i] : pair[2 * j + i];
+	}
+}
+
+/* 32 rows, a pair of tiles across after the other, so that few sums are there besides those of the leaf. */
+static void rows_add(Kernel *k, const GradientTask *x, Reg (*sum)[4])
+{
+	uint32_t wide = x->task->wide;
+	Tiled down = { 0, x->task->high };
+	Reg a[TILES_HIGH][STEPS][4], b[TILES_WIDE][STEPS][2];
+
+	down_load(k, x, down, a);
+	if (x->bits[1])
+		across_load(k, x, (Tiled){ 0, wide }, b);
+	for (uint32_t j = 0; j < wide; j += 2) {
+		Tiled two = { j, min_u32(2, wide - j) };
+		if (!x->bits[1])
+			across_load(k, x, two, b + j);
+		tiles_add(k, x, sum, down, two, a, b + j);
+	}
+	for (uint32_t side = 0; side < 2; side++) {
+		Reg at = x->bits[side] ? x->in[side].at : side ? x->b : x->a;
+		ins(k->e, "add.u32 $, $, #", at, at, TURN_ROWS * (x->bits[side] ? k->half->bits_row : k->half->row));
+	}
+}
+
+/* 32 rows, in two steps, where words of inputs are there. start: what the first adds to. */
+static void turned_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], const Reg *start)
 {
 	uint32_t row = k->half->row;
 	Reg a[4][2][4], b[8][2], of_bits[8][2][4], word[2];
@@ -149,13 +432,6 @@ static void sums_fill(Emit *e, Reg (*sum)[4], uint32_t tiles, Reg value)
 	for (uint32_t i = 0; i < tiles; i++)
 		for (uint32_t n = 0; n < 4; n++)
 			ins(e, "mov.f32 $, $", sum[i][n], value);
-}
-
-static void sums_new(Kernel *k, Reg (*sum)[4], uint32_t tiles)
-{
-	for (uint32_t i = 0; i < tiles; i++)
-		for (uint32_t n = 0; n < 4; n++)
-			sum[i][n] = reg(k->e, REG_F);
 }
 
 /* Of a slice that has no rows: -0, which changes no sum. */
@@ -191,6 +467,26 @@ static Reg slice_sum(Kernel *k)
 	Reg number = mad(e, k->leaf_number, HALF_SLICES, k->half->slice);
 
 	return op3(e, REG_D, "mad.wide.u32", number, imm((uint32_t)k->s->job->floats * 4), POINTER(k, sum));
+}
+
+/* As they are in registers. */
+static void tiles_store(Kernel *k, const GradientTask *x, Reg (*sum)[4])
+{
+	Emit *e = k->e;
+	uint32_t number = (uint32_t)(x->step - k->s->step) - k->s->list->gradient;
+	SumTiles t = sum_tiles(k, number);
+	Reg down = divide(e, op2(e, REG_R, "sub.u32", x->row, k->half->row_of_lane), 16);
+	Reg across = divide(e, op2(e, REG_R, "sub.u32", x->col, k->half->col_of_lane), 8);
+	Reg to = tile_sum(k, k->leaf_number, k->half->slice, add(e, mad(e, down, t.across, across), imm(t.first)));
+
+	for (uint32_t i = 0; i < tiles_of(x); i++) {
+		uint32_t h = i / x->task->wide, j = i % x->task->wide;
+		Reg is = op2(e, REG_P, "and.pred", less(e, add(e, down, imm(h)), imm(t.count / t.across)),
+		             less(e, add(e, across, imm(j)), imm(t.across)));
+		uint32_t none = if_begin(e, is);
+		store_quad(e, "global", to, (h * t.across + j) * 512, sum[i]);
+		if_end(e, none);
+	}
 }
 
 static void sums_move(Kernel *k, const GradientTask *x, Reg (*sum)[4], bool out)
@@ -229,13 +525,20 @@ static void sums_apply(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 
 static uint32_t gradients(const Kernel *k) { return k->s->list->steps - k->s->list->gradient; }
 
-void half_sums_begin(Kernel *k)
+static uint32_t most_tiles(const Kernel *k)
 {
-	Half *h = k->half;
 	uint32_t most = 0;
 
 	for (uint32_t i = 0; i < gradients(k); i++)
-		most = max_u32(most, h->task[i].high * h->task[i].wide);
+		most = max_u32(most, k->half->task[i].high * k->half->task[i].wide);
+	return most;
+}
+
+void half_sums_begin(Kernel *k)
+{
+	Half *h = k->half;
+	uint32_t most = most_tiles(k);
+
 	if (h->rounds > 1 || k->s->test)
 		return;
 	h->sum = (Reg(*)[4])NEW(&k->s->cx->scratch, 4 * (size_t)most + 1, Reg);
@@ -247,19 +550,21 @@ void half_sums_begin(Kernel *k)
 static void chunk_add(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 {
 	Emit *e = k->e;
-	Reg slice[MOST_TILES][4], zero[4];
+	Reg slice[WARP_TILES][4], zero[4];
 	Loop l = loop_begin(e, imm(0), k->my_rows, TURN_ROWS);
 
 	if (k->half->direct) { /* a slice has 32 rows */
 		for (uint32_t n = 0; n < 4; n++)
 			zero[n] = op1(e, REG_F, "mov.f32", imm_f(0));
 		sums_new(k, slice, tiles_of(x));
-		rows_add(k, x, slice, zero);
+		turned_add(k, x, slice, zero);
 		for (uint32_t i = 0; i < tiles_of(x); i++)
 			for (uint32_t n = 0; n < 4; n++)
 				ins(e, "add.rn.ftz.f32 $, $, $", sum[i][n], sum[i][n], slice[i][n]);
+	} else if (k->s->helped) {
+		rows_add(k, x, sum);
 	} else {
-		rows_add(k, x, sum, NULL);
+		turned_add(k, x, sum, NULL);
 	}
 	loop_end(e, &l);
 }
@@ -274,7 +579,7 @@ void half_changes(Kernel *k, Reg chunk)
 		for (uint32_t i = 0; i < gradients(k); i++) {
 			remark(e, "gradient %u, bf16", i);
 			GradientTask x = gradient_begin(k, i, round, true);
-			Reg own[MOST_TILES][4], (*sum)[4] = h->rounds > 1 ? own : h->sum;
+			Reg own[WARP_TILES][4], (*sum)[4] = h->rounds > 1 ? own : h->sum;
 			if (h->rounds > 1) {
 				sums_new(k, own, tiles_of(&x));
 				sums_fill(e, own, tiles_of(&x), first_value(k));
@@ -297,6 +602,8 @@ void half_sums_end(Kernel *k)
 		GradientTask x = gradient_begin(k, i, 0, false);
 		if (k->half->direct)
 			sums_apply(k, &x, k->half->sum);
+		else if (k->half->sum_tiles)
+			tiles_store(k, &x, k->half->sum);
 		else
 			sums_move(k, &x, k->half->sum, true);
 		if_end(k->e, x.end);

@@ -10,8 +10,6 @@
 #include "half_emit.h"
 #include "units.h"
 
-enum { MOST_HIGH = 4, MOST_WIDE = 8, MOST_TILES = 16, UNROLLED = 16 };
-
 /* ---- fragments ---- */
 
 /* Each matrix is 8 x 8: a register of two numbers for every lane. */
@@ -58,11 +56,11 @@ static HalfTask task_choose(uint32_t rows, uint32_t cols, uint32_t warps, uint32
 	HalfTask best = { 0 };
 	double least = 0;
 
-	for (uint32_t high = 1; high <= MOST_HIGH; high *= 2)
-		for (uint32_t wide = 1; wide <= MOST_WIDE; wide++) {
+	for (uint32_t high = 1; high <= TILES_HIGH; high *= 2)
+		for (uint32_t wide = 1; wide <= TILES_WIDE; wide++) {
 			HalfTask t = { .high = high, .wide = wide, .down = down / high };
 			t.across = (uint32_t)ceil_div(across, wide);
-			if (down % high || high * wide > MOST_TILES || t.across * wide > round_up(across, 2) + (wide == 3))
+			if (down % high || high * wide > WARP_TILES || t.across * wide > round_up(across, 2) + (wide == 3))
 				continue;
 			double cost = task_cycles(&t, warps, steps, bits);
 			if (!least || cost < least) {
@@ -75,15 +73,15 @@ static HalfTask task_choose(uint32_t rows, uint32_t cols, uint32_t warps, uint32
 
 /* ---- sums ---- */
 
+/* Sums of a product that a warp has. */
 typedef struct Sums {
-	Reg sum[MOST_TILES][4]; /* [high][wide] */
+	Reg sum[WARP_TILES][4]; /* [high][wide] */
 	Reg row, col;           /* of the lane's first sum: row of the chunk, column of the product */
 } Sums;
 
 static Reg rows_base(Kernel *k) { return add(k->e, k->memory, imm(k->at_rows)); }
 
-/* Two adjacent floats, of row `tile` * 16 + half * 8 of the task. */
-static void pair_load(Emit *e, Reg v[2], Reg at, uint32_t offset)
+static void two_load(Emit *e, Reg v[2], Reg at, uint32_t offset)
 {
 	v[0] = reg(e, REG_F);
 	v[1] = reg(e, REG_F);
@@ -98,12 +96,12 @@ static void sums_begin(Kernel *k, const DeviceStep *s, const HalfTask *t, Reg fl
 	for (uint32_t j = 0; j < t->wide; j++) {
 		Reg start[2];
 		if (s->start && s->start != zero)
-			pair_load(e, start, mad(e, x->col, 4, k->memory), weight_at(k, s->start) + 32 * j);
+			two_load(e, start, mad(e, x->col, 4, k->memory), weight_at(k, s->start) + 32 * j);
 		for (uint32_t h = 0; h < t->high; h++)
 			for (uint32_t r = 0; r < 2; r++) {
 				Reg *to = x->sum[h * t->wide + j] + 2 * r;
 				if (!s->start) {
-					pair_load(e, to, floats, (16 * h + 8 * r) * k->row + column_at(k, s->c, s->c_col) + 32 * j);
+					two_load(e, to, floats, (16 * h + 8 * r) * k->row + column_at(k, s->c, s->c_col) + 32 * j);
 					continue;
 				}
 				for (uint32_t i = 0; i < 2; i++)
@@ -183,9 +181,9 @@ static void pair_deltas(Kernel *k, const DeviceStep *s, Reg at, uint32_t offset,
 	Emit *e = k->e;
 	Reg out[2], net[2];
 
-	pair_load(e, out, at, offset + column_at(k, BUF_ACT, s->c_col));
+	two_load(e, out, at, offset + column_at(k, BUF_ACT, s->c_col));
 	if (s->keeps_net)
-		pair_load(e, net, at, offset + column_at(k, BUF_NET, s->c_col));
+		two_load(e, net, at, offset + column_at(k, BUF_NET, s->c_col));
 	for (uint32_t i = 0; i < 2; i++) {
 		Reg slope = unit_slope(e, s->fn, s->keeps_net ? net[i] : out[i], out[i]);
 		slope = op2(e, REG_F, "add.rn.ftz.f32", slope, imm_f(s->offset));
@@ -193,9 +191,8 @@ static void pair_deltas(Kernel *k, const DeviceStep *s, Reg at, uint32_t offset,
 	}
 }
 
-/* Outputs that errors are formed from later; their deltas replace net inputs. Row 8 r of the lane, tile j. */
-static void outputs_end(Kernel *k, const DeviceStep *s, const DeviceStep *errors, const Sums *x, uint32_t r, uint32_t j,
-                        Reg real, Reg v[2])
+static void half_outputs(Kernel *k, const DeviceStep *s, const DeviceStep *errors, const Sums *x, uint32_t r,
+                         uint32_t j, Reg real, Reg v[2])
 {
 	Emit *e = k->e;
 	Reg row = add(e, x->row, imm(8 * r)), col = add(e, x->col, imm(8 * j)), weight = imm_f(1), out[2];
@@ -248,7 +245,7 @@ static void sums_end(Kernel *k, uint32_t number, const HalfTask *t, Reg floats, 
 			for (uint32_t j = 0; j < t->wide; j++) {
 				Reg *v = x->sum[h * t->wide + j] + 2 * r;
 				if (late) {
-					outputs_end(k, s, late, x, down, j, real, v);
+					half_outputs(k, s, late, x, down, j, real, v);
 				} else if (s->after == AFTER_UNITS) {
 					if (s->c != BUF_ACT)
 						pair_store(k, &own, j, down, x->col, real, v);
@@ -266,7 +263,7 @@ static void sums_end(Kernel *k, uint32_t number, const HalfTask *t, Reg floats, 
 /* ---- products ---- */
 
 /* Fragments of rows for a step of 16 sources; bits: those of two steps are made together. */
-static void rows_load(Kernel *k, const DeviceStep *s, const HalfTask *t, Reg a, uint32_t step, Reg f[MOST_HIGH][2][4])
+static void rows_load(Kernel *k, const DeviceStep *s, const HalfTask *t, Reg a, uint32_t step, Reg f[TILES_HIGH][2][4])
 {
 	bool bits = bits_of(k, s->a, s->a_col) != NULL;
 
@@ -282,9 +279,8 @@ static void rows_load(Kernel *k, const DeviceStep *s, const HalfTask *t, Reg a, 
 	}
 }
 
-/* 16 sources: fragments of rows, then of weights by pairs of tiles. */
 static void product_step(Kernel *k, const DeviceStep *s, const HalfTask *t, Reg a, Reg b, uint32_t pitch, uint32_t step,
-                         Reg fa[MOST_HIGH][2][4], Sums *x)
+                         Reg fa[TILES_HIGH][2][4], Sums *x)
 {
 	Reg fb[4];
 	uint32_t b_at = s->by_depth ? 16 * step * pitch : 32 * step;
@@ -311,7 +307,7 @@ static void product_task(Kernel *k, uint32_t number, const HalfTask *t, Reg task
 	const HalfRegion *w = half_region(k, s);
 	uint32_t steps = w && s->b != k->s->job->zero ? (uint32_t)ceil_div(s->depth, 16) : 0, done = 0;
 	const InputColumns *bits = steps ? bits_of(k, s->a, s->a_col) : NULL;
-	Reg fa[MOST_HIGH][2][4];
+	Reg fa[TILES_HIGH][2][4];
 
 	uint32_t past = if_begin(e, less(e, row, k->my_rows));
 	sums_begin(k, s, t, floats, &x);
@@ -326,7 +322,7 @@ static void product_task(Kernel *k, uint32_t number, const HalfTask *t, Reg task
 		ins(e, "add.u32 $, $, $", b, add(e, first, k->memory), lane_place(k, w->pitch, !s->by_depth));
 		ins(e, "add.u32 $, $, #", b, b, w->at);
 	}
-	if (steps > UNROLLED) {
+	if (steps > STEPS_KNOWN) {
 		enum { TURN = 4 };
 		Loop l = loop_count(e, steps / TURN);
 		for (; done < TURN; done++)
@@ -364,15 +360,29 @@ static void product_emit(Kernel *k, uint32_t number)
 	}
 }
 
-/* ---- one layer of hidden units: a warp takes 16 rows through all steps ---- */
+/* ---- one layer of hidden units: a warp takes 16 rows through all steps ----
+ *
+ * What is computed of the rows stays in registers: sums of a product have the places of the next one's operands. Only
+ * what gradients and verdicts read is stored, and what several warps compute of the same rows. */
 
-/* What is computed of the rows stays in registers: sums of a product have the places of the next one's operands. Only
- * what gradients and verdicts read is stored; no barriers. */
+enum { MOST_SPLIT = 4 };
+
+/* A network with one layer of hidden units. */
 typedef struct Through {
 	const DeviceStep *hidden, *outputs, *errors, *back;
 	uint32_t number[3]; /* of the three products */
 } Through;
-
+/* Rows of a warp: 16. */
+typedef struct ThroughRows {
+	Reg row, real[2];   /* of the lane: its first row; are its rows, 8 apart, there */
+	Reg base, half_row; /* first row of the warp; address of rounded values of the lane's first row */
+} ThroughRows;
+/* Tiles of a product that a warp has, of `split` warps with the same rows. */
+typedef struct Tiles {
+	Reg first;            /* or an integer, */
+	uint32_t most, tiles; /* which is `most` at most */
+	Reg col;              /* the lane's first column */
+} Tiles;
 static bool through_find(const Kernel *k, Through *t)
 {
 	uint32_t products = 0;
@@ -413,10 +423,10 @@ static bool through_fits(const Kernel *k, const Through *t)
 
 	for (uint32_t i = 0; i < 3; i++)
 		if (all[i]->b == zero || !all[i]->start || all[i]->keeps_net || all[i]->cols % 2 ||
-		    all[i]->cols > 8 * MOST_WIDE || ceil_div(all[i]->depth, 16) > UNROLLED)
+		    all[i]->cols > 8 * TILES_WIDE || ceil_div(all[i]->depth, 16) > STEPS_KNOWN)
 			return false;
 	return t->hidden->after == AFTER_UNITS && !late_errors(k, t->hidden) && t->errors && t->errors->c == BUF_DELTA &&
-	       t->outputs->cols <= 4 * MOST_WIDE && t->back->after == AFTER_DELTAS && t->back->c == BUF_DELTA &&
+	       t->outputs->cols <= 4 * TILES_WIDE && t->back->after == AFTER_DELTAS && t->back->c == BUF_DELTA &&
 	       is_chained(t->outputs, BUF_ACT, t->hidden) && is_chained(t->back, BUF_DELTA, t->outputs) &&
 	       t->back->c_col == t->hidden->c_col && t->back->cols == t->hidden->cols;
 }
@@ -428,46 +438,63 @@ bool half_is_through(const Kernel *k)
 	return k->judged && !k->s->test && !k->s->tiled && through_find(k, &t) && through_fits(k, &t);
 }
 
-typedef struct ThroughRows {
-	Reg row, col, real[2]; /* of the lane: first row, first column; are its two rows there */
-	Reg half_row, base;    /* address of rounded values of the first row and column; of the 16 rows, for bits */
-} ThroughRows;
-
 static uint32_t tiles_across(const DeviceStep *s) { return (uint32_t)ceil_div(s->cols, 8); }
 
-/* Weights of a product, from column 8 first on. */
-static Reg weights_place(Kernel *k, const DeviceStep *s, uint32_t first)
+static Tiles tiles_of_side(Kernel *k, const DeviceStep *s, Reg side, uint32_t split)
 {
-	const HalfRegion *w = half_region(k, s);
-	Reg lanes = lane_place(k, w->pitch, !s->by_depth);
+	uint32_t each = (uint32_t)ceil_div(tiles_across(s), split);
+	Tiles t = { .first = mul(k->e, side, each), .most = each * (split - 1), .tiles = each };
 
-	return add(k->e, add(k->e, k->memory, lanes), imm(w->at + (s->by_depth ? 16 * first : 8 * first * w->pitch)));
+	t.col = add(k->e, k->half->col_of_lane, mul(k->e, t.first, 8));
+	return t;
 }
 
-static void through_sums(Kernel *k, const DeviceStep *s, const ThroughRows *x, uint32_t first, uint32_t tiles,
-                         Reg (*sum)[4])
+/* Weights of a product, for these tiles and from column 8 first of them on. */
+static Reg weights_place(Kernel *k, const DeviceStep *s, const Tiles *t, uint32_t first)
+{
+	const HalfRegion *w = half_region(k, s);
+	uint32_t tile = s->by_depth ? 16 : 8 * w->pitch;
+	Reg lanes = add(k->e, lane_place(k, w->pitch, !s->by_depth), mul(k->e, t->first, tile));
+
+	return add(k->e, add(k->e, k->memory, lanes), imm(w->at + tile * first));
+}
+
+/* Sums begin with weights from the true unit, or 0. */
+static void through_sums(Kernel *k, const DeviceStep *s, const Tiles *t, uint32_t first, uint32_t tiles, Reg (*sum)[4])
 {
 	Emit *e = k->e;
 	bool zero = s->start == k->s->job->zero;
-	Reg at = mad(e, x->col, 4, k->memory), start[2] = { imm_f(0), imm_f(0) };
+	Reg at = mad(e, t->col, 4, k->memory), start[2] = { imm_f(0), imm_f(0) };
 
 	for (uint32_t j = 0; j < tiles; j++) {
 		if (!zero)
-			pair_load(e, start, at, weight_at(k, s->start) + 32 * (first + j));
+			two_load(e, start, at, weight_at(k, s->start) + 32 * (first + j));
 		for (uint32_t i = 0; i < 4; i++)
 			sum[j][i] = op1(e, REG_F, "mov.f32", start[i % 2]);
 	}
 }
 
-/* Products of operands in registers: [tiles][2 rows] pairs of columns. */
-static void through_multiply(Kernel *k, const DeviceStep *s, Reg (*a)[2], uint32_t first, uint32_t tiles, Reg (*sum)[4])
+/* Operands that are in rows: address of the warp's fragments. */
+static Reg rows_place(Kernel *k, const DeviceStep *s, const ThroughRows *x)
 {
-	Reg b = weights_place(k, s, first), f[4];
+	return add(k->e, add(k->e, mad(k->e, x->base, k->half->row, k->memory), k->half->place[0]),
+	           imm(k->half->at_rows + half_column(k, s->a, s->a_col)));
+}
+
+/* Products of operands in registers, [tiles][2 rows] pairs of columns, or, if there are none, in rows. */
+static void through_multiply(Kernel *k, const DeviceStep *s, const ThroughRows *x, Reg (*a)[2], const Tiles *t,
+                             uint32_t first, uint32_t tiles, Reg (*sum)[4])
+{
+	Reg b = weights_place(k, s, t, first), f[4], rows = a ? b : rows_place(k, s, x);
 	uint32_t pitch = half_region(k, s)->pitch;
 
 	for (uint32_t step = 0; step < ceil_div(s->depth, 16); step++) {
-		const Reg fa[4] = { a[2 * step][0], a[2 * step][1], a[2 * step + 1][0], a[2 * step + 1][1] };
+		Reg fa[4];
 		uint32_t at = s->by_depth ? 16 * step * pitch : 32 * step;
+		if (!a)
+			fragments_load(k, fa, 4, false, rows, 32 * step);
+		for (uint32_t i = 0; a && i < 4; i++)
+			fa[i] = a[2 * step + i / 2][i % 2];
 		for (uint32_t j = 0; j < tiles; j += 2) {
 			uint32_t some = min_u32(2, tiles - j);
 			fragments_load(k, f, 2 * some, s->by_depth, b, at + (s->by_depth ? 16 * j : 8 * j * pitch));
@@ -477,141 +504,130 @@ static void through_multiply(Kernel *k, const DeviceStep *s, Reg (*a)[2], uint32
 	}
 }
 
-/* Two rounded values of tile j, row 8 r: 0 past the last column. Stored in column col of rows. */
-static Reg through_pair(Kernel *k, const DeviceStep *s, const ThroughRows *x, uint32_t buf, uint32_t j, uint32_t r,
-                        const Reg v[2])
+/* Two rounded values of tile j, row 8 r: 0 past the last column. Stored in rows. */
+static Reg through_pair(Kernel *k, const DeviceStep *s, const ThroughRows *x, const Tiles *t, uint32_t buf, uint32_t j,
+                        uint32_t r, const Reg v[2])
 {
 	Emit *e = k->e;
-	Reg pair = half_pair(e, v[0], v[1]), has = x->real[r];
+	Reg pair = half_pair(e, v[0], v[1]), has = x->real[r], at = mad(e, t->col, 2, x->half_row);
 
-	if (8 * (j + 1) > s->cols) {
-		Reg inside = less(e, x->col, imm(s->cols - 8 * j));
+	if (8 * (t->most + j + 1) > s->cols) {
+		Reg inside = less(e, add(e, t->col, imm(8 * j)), imm(s->cols));
 		pair = op3(e, REG_R, "selp.u32", pair, imm(0), inside);
 		has = op2(e, REG_P, "and.pred", has, inside);
 	}
-	ins(e, "@$ st.shared.u32 [$+#], $", has, x->half_row, half_column(k, buf, s->c_col) + 8 * r * k->half->row + 16 * j,
-	    pair);
+	ins(e, "@$ st.shared.u32 [$+#], $", has, at, half_column(k, buf, s->c_col) + 8 * r * k->half->row + 16 * j, pair);
 	return pair;
 }
 
-/* Tiles first .. first + tiles - 1 of a product. */
-typedef struct Tiles {
-	uint32_t first, tiles;
-} Tiles;
-
-/* Those of one of `split` warps that have the same rows. */
-static Tiles tiles_of_side(const DeviceStep *s, uint32_t side, uint32_t split)
-{
-	uint32_t all = tiles_across(s), each = (uint32_t)round_up(ceil_div(all, split), split > 1 ? 2 : 1);
-	uint32_t first = min_u32(all, side * each);
-
-	return (Tiles){ first, min_u32(each, all - first) };
-}
-
-/* The same with operands that are in rows, stored by several warps. */
-static void through_rows(Kernel *k, const DeviceStep *s, const ThroughRows *x, Tiles t, Reg (*sum)[4])
-{
-	Emit *e = k->e;
-	Reg a = add(e, add(e, mad(e, x->base, k->half->row, k->memory), k->half->place[0]),
-	            imm(k->half->at_rows + half_column(k, s->a, s->a_col)));
-	Reg fa[2 * MOST_WIDE][2];
-
-	for (uint32_t step = 0; step < ceil_div(s->depth, 16); step++) {
-		Reg f[4];
-		fragments_load(k, f, 4, false, a, 32 * step);
-		for (uint32_t i = 0; i < 4; i++)
-			fa[2 * step + i / 2][i % 2] = f[i];
-	}
-	through_multiply(k, s, fa, t.first, t.tiles, sum);
-}
-
-static void through_hidden(Kernel *k, const Through *t, const ThroughRows *x, Tiles some, Reg (*out)[4], Reg (*pair)[2])
+static void through_hidden(Kernel *k, const Through *t, const ThroughRows *x, const Tiles *some, Sums *sums)
 {
 	const DeviceStep *s = t->hidden;
-	HalfTask task = { .high = 1, .wide = some.tiles };
-	Reg fa[MOST_HIGH][2][4], a;
+	HalfTask task = { .high = 1, .wide = some->tiles };
+	Reg fa[TILES_HIGH][2][4];
 	const InputColumns *bits = bits_of(k, s->a, s->a_col);
-	const HalfRegion *w = half_region(k, s);
-	Sums sums;
 
-	through_sums(k, s, x, some.first, some.tiles, sums.sum);
-	if (bits)
-		a = bits_row_at(k, bits, x->base);
-	else
-		a = add(k->e, add(k->e, mad(k->e, x->base, k->half->row, k->memory), k->half->place[0]),
-		        imm(k->half->at_rows + half_column(k, s->a, s->a_col)));
-	Reg b = weights_place(k, s, some.first);
+	through_sums(k, s, some, 0, some->tiles, sums->sum);
+	Reg a = bits ? bits_row_at(k, bits, x->base) : rows_place(k, s, x), b = weights_place(k, s, some, 0);
 	for (uint32_t step = 0; step < ceil_div(s->depth, 16); step++)
-		product_step(k, s, &task, a, b, w->pitch, step, fa, &sums);
-	for (uint32_t n = 0; n < some.tiles; n++) {
-		uint32_t j = some.first + n;
+		product_step(k, s, &task, a, b, half_region(k, s)->pitch, step, fa, sums);
+}
+
+/* Net inputs become outputs. */
+static void through_units(Kernel *k, const Through *t, const ThroughRows *x, const Tiles *some, Sums *sums,
+                          Reg (*pair)[2])
+{
+	const DeviceStep *s = t->hidden;
+
+	for (uint32_t j = 0; j < some->tiles; j++) {
+		Reg *v = sums->sum[j];
 		for (uint32_t i = 0; i < 4; i++)
-			out[j][i] = unit_value(k->e, s->fn, sums.sum[n][i]);
+			v[i] = unit_value(k->e, s->fn, v[i]);
 		for (uint32_t r = 0; r < 2; r++)
-			pair[j][r] = through_pair(k, s, x, BUF_ACT, j, r, out[j] + 2 * r);
+			pair[j][r] = through_pair(k, s, x, some, BUF_ACT, j, r, v + 2 * r);
 	}
 }
 
-/* a: NULL, or the operands in registers */
-static void through_outputs(Kernel *k, const Through *t, const ThroughRows *x, Tiles some, Reg (*a)[2], Reg (*pair)[2])
+static void through_outputs(Kernel *k, const Through *t, const ThroughRows *x, const Tiles *some, Reg (*a)[2],
+                            Reg (*pair)[2])
 {
 	const DeviceStep *s = t->outputs;
-	Sums sums = { .row = x->row, .col = x->col };
+	Sums sums = { .row = x->row, .col = some->col };
 
-	through_sums(k, s, x, some.first, some.tiles, sums.sum);
-	if (a)
-		through_multiply(k, s, a, some.first, some.tiles, sums.sum);
-	else
-		through_rows(k, s, x, some, sums.sum);
-	for (uint32_t n = 0; n < some.tiles; n++)
-		for (uint32_t r = 0; r < 2; r++) {
-			uint32_t j = some.first + n;
-			outputs_end(k, s, t->errors, &sums, r, j, x->real[r], sums.sum[n] + 2 * r);
-			pair[j][r] = through_pair(k, s, x, BUF_DELTA, j, r, sums.sum[n] + 2 * r);
-		}
+	through_sums(k, s, some, 0, some->tiles, sums.sum);
+	through_multiply(k, s, x, a, some, 0, some->tiles, sums.sum);
+	for (uint32_t i = 0; i < 2 * some->tiles; i++) {
+		uint32_t j = i / 2, r = i % 2;
+		half_outputs(k, s, t->errors, &sums, r, j, x->real[r], sums.sum[j] + 2 * r);
+		pair[j][r] = through_pair(k, s, x, some, BUF_DELTA, j, r, sums.sum[j] + 2 * r);
+	}
 }
 
 /* A few tiles at a time: sums of gradients and outputs take most registers. */
-static void through_back(Kernel *k, const Through *t, const ThroughRows *x, Tiles some, Reg (*a)[2], Reg (*out)[4])
+static void through_back(Kernel *k, const Through *t, const ThroughRows *x, const Tiles *some, Reg (*a)[2],
+                         const Sums *out)
 {
 	enum { AT_ONCE = 4 };
 	Emit *e = k->e;
 	const DeviceStep *s = t->back;
 
-	for (uint32_t first = some.first; first < some.first + some.tiles; first += AT_ONCE) {
-		uint32_t tiles = min_u32(AT_ONCE, some.first + some.tiles - first);
+	for (uint32_t first = 0; first < some->tiles; first += AT_ONCE) {
+		uint32_t tiles = min_u32(AT_ONCE, some->tiles - first);
 		Reg sum[AT_ONCE][4];
-		through_sums(k, s, x, first, tiles, sum);
-		if (a)
-			through_multiply(k, s, a, first, tiles, sum);
-		else
-			through_rows(k, s, x, (Tiles){ first, tiles }, sum);
-		for (uint32_t j = 0; j < tiles; j++)
-			for (uint32_t r = 0; r < 2; r++) {
-				Reg v[2];
-				for (uint32_t i = 0; i < 2; i++) {
-					Reg o = out[first + j][2 * r + i], slope = slope_offset(e, s, unit_slope(e, s->fn, o, o));
-					v[i] = op2(e, REG_F, "mul.rn.ftz.f32", sum[j][2 * r + i], slope);
-				}
-				through_pair(k, s, x, BUF_DELTA, first + j, r, v);
+		through_sums(k, s, some, first, tiles, sum);
+		through_multiply(k, s, x, a, some, first, tiles, sum);
+		for (uint32_t i = 0; i < 2 * tiles; i++) {
+			uint32_t j = i / 2, r = i % 2;
+			Reg v[2];
+			for (uint32_t n = 0; n < 2; n++) {
+				Reg o = out->sum[first + j][2 * r + n], slope = slope_offset(e, s, unit_slope(e, s->fn, o, o));
+				v[n] = op2(e, REG_F, "mul.rn.ftz.f32", sum[j][2 * r + n], slope);
 			}
+			through_pair(k, s, x, some, BUF_DELTA, first + j, r, v);
+		}
 	}
 }
 
-/* Warps that have the same 16 rows: two, where there are so many. */
-static uint32_t through_split(const Kernel *k, uint32_t warps) { return k->block_rows / 16 * 2 <= warps ? 2 : 1; }
+static ThroughRows through_rows_of(Kernel *k, Reg base)
+{
+	Emit *e = k->e;
+	ThroughRows x = { .base = base, .row = add(e, base, k->half->row_of_lane) };
+
+	for (uint32_t r = 0; r < 2; r++)
+		x.real[r] = less(e, add(e, x.row, imm(8 * r)), k->my_rows);
+	x.half_row = add(e, mad(e, x.row, k->half->row, k->memory), imm(k->half->at_rows));
+	return x;
+}
+
+/* Tiles of all warps of the same rows are read: up to the next full 16 columns there are some. */
+static bool splits(const DeviceStep *s, uint32_t split)
+{
+	return ceil_div(tiles_across(s), split) * split * 8 <= round_up(s->cols, 16);
+}
+
+/* Warps that have the same 16 rows: some, where there are so many. */
+static uint32_t through_split(const Kernel *k, const Through *t, uint32_t warps)
+{
+	for (uint32_t split = k->s->helped ? MOST_SPLIT : 2; split > 1; split /= 2)
+		if (k->block_rows / 16 * split <= warps && splits(t->hidden, split) && splits(t->outputs, split))
+			return split;
+	return 1;
+}
 
 /* Late rows are overwritten in the middle of the way, or by any warp. */
 uint32_t half_judged_threads(const Kernel *k)
 {
 	uint32_t warps = k->half->warps, tiles = k->block_rows / 16;
+	Through t;
 
-	return 32 * (k->half->through && tiles <= warps ? tiles * through_split(k, warps) : warps);
+	if (k->half->through && tiles <= warps && through_find(k, &t))
+		return 32 * tiles * through_split(k, &t, warps);
+	return 32 * warps;
 }
 
 static void judged_wait(Kernel *k)
 {
-	if (k->half->apart)
+	if (k->half->apart && k->half->direct)
 		ins(k->e, "bar.sync #, #", ROWS_JUDGED, half_judged_threads(k) + HELPERS);
 }
 
@@ -619,43 +635,41 @@ static void judged_wait(Kernel *k)
 static void side_meet(Kernel *k, Reg tile, uint32_t split)
 {
 	if (split > 1)
-		ins(k->e, "bar.sync $, 64", add(k->e, tile, imm(SIDES_MEET)));
+		ins(k->e, "bar.sync $, #", add(k->e, tile, imm(SIDES_MEET)), 32 * split);
 }
 
-static void through_side(Kernel *k, const Through *t, const ThroughRows *x, Reg tile, uint32_t side, uint32_t split,
+static void through_side(Kernel *k, const Through *t, const ThroughRows *x, Reg tile, Reg side, uint32_t split,
                          bool waits)
 {
-	Reg out[MOST_WIDE][4], act[2 * MOST_WIDE][2], delta[2 * MOST_WIDE][2], none = op1(k->e, REG_R, "mov.u32", imm(0));
-	Tiles hidden = tiles_of_side(t->hidden, side, split), outputs = tiles_of_side(t->outputs, side, split);
+	Reg act[2 * TILES_WIDE][2], delta[2 * TILES_WIDE][2], none = op1(k->e, REG_R, "mov.u32", imm(0));
+	Tiles hidden = tiles_of_side(k, t->hidden, side, split), outputs = tiles_of_side(k, t->outputs, side, split);
+	Sums sums;
 
-	for (uint32_t j = 0; j < 2 * MOST_WIDE; j++)
+	for (uint32_t j = 0; j < 2 * TILES_WIDE; j++)
 		for (uint32_t r = 0; r < 2; r++)
 			act[j][r] = delta[j][r] = none; /* past the last tile */
-	if (hidden.tiles)
-		through_hidden(k, t, x, hidden, out, act);
+	through_hidden(k, t, x, &hidden, &sums);
+	through_units(k, t, x, &hidden, &sums, act);
 	side_meet(k, tile, split);
 	if (waits)
 		judged_wait(k);
-	if (outputs.tiles)
-		through_outputs(k, t, x, outputs, split > 1 ? NULL : act, delta);
+	through_outputs(k, t, x, &outputs, split > 1 ? NULL : act, delta);
 	side_meet(k, tile, split);
-	if (hidden.tiles)
-		through_back(k, t, x, hidden, split > 1 ? NULL : delta, out);
+	through_back(k, t, x, &hidden, split > 1 ? NULL : delta, &sums);
 }
 
 /* Warps without rows make words of inputs meanwhile, if there are such. */
-void half_through(Kernel *k)
+static void half_through(Kernel *k)
 {
 	Emit *e = k->e;
 	const Half *h = k->half;
 	uint32_t tiles = k->block_rows / 16, warps = k->s->threads / 32, others = label(e), end = label(e);
-	uint32_t split = through_split(k, warps);
 	bool loops = tiles > warps;
-	ThroughRows x = { .col = h->col_of_lane };
 	Through t;
 
 	if (!through_find(k, &t))
 		return;
+	uint32_t split = through_split(k, &t, warps);
 	remark(e, "16 rows of %u warps through all layers", split);
 	if (loops)
 		judged_wait(k);
@@ -665,21 +679,13 @@ void half_through(Kernel *k)
 	Loop l = { 0 };
 	if (loops)
 		l = loop_begin(e, h->warp, imm(tiles), warps);
-	Reg tile = loops ? l.i : split > 1 ? op2(e, REG_R, "shr.u32", h->warp, imm(1)) : h->warp;
-	x.base = mul(e, tile, 16);
-	uint32_t past = if_begin(e, less(e, x.base, k->my_rows)), other = label(e);
-	x.row = add(e, x.base, h->row_of_lane);
-	for (uint32_t r = 0; r < 2; r++)
-		x.real[r] = less(e, add(e, x.row, imm(8 * r)), k->my_rows);
-	x.half_row = add(e, mad(e, x.row, h->row, mad(e, x.col, 2, k->memory)), imm(h->at_rows));
+	Reg tile = loops ? l.i : divide(e, h->warp, split), side = imm(0);
 	if (split > 1)
-		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", h->warp, imm(1)), imm(0)), other);
-	through_side(k, &t, &x, tile, 0, split, !loops);
-	if (split > 1) {
-		ins(e, "bra L#", end);
-		label_here(e, other);
-		through_side(k, &t, &x, tile, 1, split, !loops);
-	}
+		side = modulo(e, h->warp, split, tile);
+	Reg base = mul(e, tile, 16);
+	uint32_t past = if_begin(e, less(e, base, k->my_rows));
+	ThroughRows x = through_rows_of(k, base);
+	through_side(k, &t, &x, tile, side, split, !loops);
 	if (!loops)
 		ins(e, "bra L#", end);
 	if_end(e, past);

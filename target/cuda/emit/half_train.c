@@ -10,8 +10,7 @@
 #include "half_emit.h"
 #include "units.h"
 
-/* Rows and cases of a leaf. Returns its address. */
-static Reg leaf_find(Kernel *k, Reg update)
+Reg leaf_find(Kernel *k, Reg update)
 {
 	Emit *e = k->e;
 	Reg leaf = load(e, REG_D, "ld.global.nc.u64", update, offsetof(DeviceUpdate, leaf));
@@ -26,8 +25,7 @@ static Reg leaf_find(Kernel *k, Reg update)
 	return leaf;
 }
 
-/* Rows row0 .. of those below end: block_rows at most. */
-static void chunk_rows(Kernel *k, Reg row0, Reg end)
+void chunk_rows(Kernel *k, Reg row0, Reg end)
 {
 	Emit *e = k->e;
 	Reg left = op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", end, row0), row0);
@@ -96,8 +94,7 @@ static void chunk_emit(Kernel *k, Reg chunk)
 	barrier_block(k->e);
 }
 
-/* Rows of a slice: those of the kind of update. */
-static Reg slice_rows(Kernel *k, Reg leaves)
+Reg slice_rows(Kernel *k, Reg leaves)
 {
 	const EmitSource *s = k->s;
 
@@ -214,9 +211,7 @@ void half_prefetch(Kernel *k, Reg update, Reg staged)
 		if_end(e, none);
 }
 
-/* Tallies are formed by one warp of the last block of each team, which waits for no sums: that of its leaf, then, in
- * the last block of all, that of the update. now: the leaf */
-static void tallies_form(Kernel *k, Kernel *now, Reg update, Reg leaves, const Barriers *b)
+void tallies_form(Kernel *k, Kernel *now, Reg update, Reg leaves, const Barriers *b)
 {
 	Emit *e = k->e;
 	const EmitSource *s = k->s;
@@ -235,10 +230,6 @@ static void tallies_form(Kernel *k, Kernel *now, Reg update, Reg leaves, const B
 	tally_finish(k, &ahead);
 	if_end(e, before);
 	if_end(e, other);
-	if (b->grid.cluster)
-		cluster_meet(k); /* all threads wait before they arrive again */
-	else if (needs_pending(s))
-		barrier_poll(k, &b->grid);
 }
 
 /* Gradients by some warps, verdicts by the others, if these are enough. */
@@ -301,6 +292,10 @@ void half_update(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
 	ins(e, "bra L#", end);
 	label_here(e, tally);
 	tallies_form(k, &now, update, leaves, b);
+	if (b->grid.cluster)
+		cluster_meet(k); /* all threads wait before they arrive again */
+	else if (needs_pending(s))
+		barrier_poll(k, &b->grid);
 	label_here(e, end);
 	if (needs_pending(s))
 		leaves_finish(k, leaves, &b->grid);
@@ -309,189 +304,8 @@ void half_update(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
 	spent(k, SPENT_GRID_AFTER);
 }
 
-/* ---- one leaf, all of it in this block ---- */
+/* ---- one leaf, all of it in this block, which has too few warps for threads apart ---- */
 
-/* Some warps compute; HELPERS threads copy the cases of the next chunk and form errors, verdicts and tallies. Copies
- * of cases are in two places by turns, numbers of updates too. Barriers: CASES_THERE before a chunk, for which helpers
- * only arrive; ROWS_THERE after its rows; ROWS_JUDGED before late rows are overwritten, for which they only arrive. */
-static uint32_t chunks_of(const Kernel *k) { return (uint32_t)ceil_div(k->s->leaf_rows, k->block_rows); }
-
-static Kernel part_of_threads(const Kernel *k, uint32_t first, uint32_t threads)
-{
-	Kernel part = *k;
-	EmitSource *s = NEW(&k->s->cx->scratch, 1, EmitSource);
-
-	*s = *k->s;
-	s->threads = threads;
-	part.s = s;
-	if (first)
-		part.tid = op2(k->e, REG_R, "sub.u32", k->tid, imm(first));
-	return part;
-}
-
-static void cases_turn(Kernel *k)
-{
-	Reg at = k->half->cases_offset;
-
-	ins(k->e, "sub.u32 $, #, $", at, k->half->cases_bytes, at);
-}
-
-/* Chunk `chunk` of the leaf that is at hand in k, under way to where offset says. */
-static void ahead_stage(Kernel *k, Reg chunk, Reg offset)
-{
-	Emit *e = k->e;
-	Kernel to = *k;
-
-	to.memory = add(e, k->memory, offset);
-	chunk_rows(&to, mul(e, chunk, k->block_rows), k->rows);
-	half_inputs(&to);
-	targets_stage(&to);
-	ins(e, "@$ st.shared.v2.u32 [$+#], {$, $}", same(e, to.tid, imm(0)), to.memory, k->half->at_count, to.my_rows,
-	    k->half->ahead[3]);
-}
-
-/* The leaf of an update, and its numbers, under way to where offset says. */
-static void ahead_find(Kernel *k, Reg update, Reg offset)
-{
-	Emit *e = k->e;
-	Reg param = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, param));
-
-	ins(e, "ld.global.nc.u8 $, [$+#]", k->half->ahead[3], update, (uint32_t)offsetof(DeviceUpdate, ends_epoch));
-	ins(e, "@$ cp.async.ca.shared.global [$+#], [$], 8", less(e, k->tid, imm(P_COUNT)),
-	    mad(e, k->tid, 8, add(e, k->memory, offset)), k->half->at_numbers,
-	    place(e, place(e, POINTER(k, param), param, P_COUNT * 8), k->tid, 8));
-	leaf_find(k, update);
-}
-
-/* Copies of what chunks have of cases use registers of their own: others are those of the chunk at hand. */
-static Kernel ahead_of(Kernel *k)
-{
-	Kernel a = *k;
-
-	a.rows = k->half->ahead[0];
-	a.row0 = k->half->ahead[1];
-	a.my_rows = k->half->ahead[2];
-	a.cases = k->half->ahead_cases;
-	return a;
-}
-
-static void all_meet(Kernel *k, uint32_t barrier) { ins(k->e, "bar.sync #, #", barrier, k->s->threads); }
-
-static void helpers_arrive(Kernel *k, uint32_t barrier, uint32_t others)
-{
-	ins(k->e, "bar.arrive #, #", barrier, HELPERS + others);
-}
-
-void half_apart_begin(Kernel *k, Reg update)
-{
-	Emit *e = k->e;
-	Half *h = k->half;
-	uint32_t others = k->s->threads - HELPERS;
-
-	h->cases_offset = op1(e, REG_R, "mov.u32", imm(0));
-	h->numbers_offset = op1(e, REG_R, "mov.u32", imm(0));
-	for (int i = 0; i < 4; i++)
-		h->ahead[i] = reg(e, REG_R);
-	h->ends = reg(e, REG_R);
-	h->ahead_cases = reg(e, REG_D);
-	uint32_t end = unless_begin(e, less(e, k->tid, imm(others)));
-	Kernel help = part_of_threads(k, others, HELPERS), ahead = ahead_of(&help);
-	ahead_find(&ahead, update, h->numbers_offset);
-	ahead_stage(&ahead, imm(0), h->cases_offset);
-	ins(e, "cp.async.wait_all");
-	helpers_arrive(k, CASES_THERE, others);
-	helpers_arrive(k, ROWS_JUDGED, half_judged_threads(k));
-	if_end(e, end);
-}
-
-static void helpers_emit(Kernel *k, Reg update, Reg next)
-{
-	Emit *e = k->e;
-	Half *h = k->half;
-	uint32_t all = k->s->threads, chunks = chunks_of(k);
-	Kernel help = part_of_threads(k, all - HELPERS, HELPERS), ahead = ahead_of(&help);
-
-	ins(e, "mov.u32 $, $", help.rows, ahead.rows);
-	ins(e, "mov.u64 $, $", help.cases, ahead.cases);
-	ins(e, "mov.u32 $, $", h->ends, h->ahead[3]);
-	Loop l = loop_count(e, chunks);
-	Reg other = op2(e, REG_R, "sub.u32", imm(h->cases_bytes), h->cases_offset);
-	chunk_rows(&help, mul(e, l.i, k->block_rows), help.rows);
-	ins(e, "bar.sync #, #", HELPERS_MEET, HELPERS); /* verdicts on the chunk before are there */
-	if (chunks == 1) /* numbers of the update before are read until its weights are there */
-		all_meet(k, ROWS_THERE);
-	Reg after = add(e, l.i, imm(1));
-	uint32_t same_leaf = if_begin(e, same(e, after, imm(chunks)));
-	ins(e, "mov.u32 $, 0", after);
-	ins(e, "sub.u32 $, #, $", h->numbers_offset, P_COUNT * 8, h->numbers_offset);
-	ahead_find(&ahead, next, h->numbers_offset);
-	if_end(e, same_leaf);
-	ahead_stage(&ahead, after, other);
-	if (chunks > 1)
-		all_meet(k, ROWS_THERE);
-	ins(e, "cp.async.wait_all");
-	helpers_arrive(k, CASES_THERE, all - HELPERS);
-	uint32_t judges = min_u32(HELPERS, k->block_rows), idle = if_begin(e, less(e, help.tid, imm(judges)));
-	judge_rows(&help, 0, judges);
-	if_end(e, idle);
-	helpers_arrive(k, ROWS_JUDGED, half_judged_threads(k));
-	cases_turn(k);
-	loop_end(e, &l);
-	ins(e, "bar.sync #, #", HELPERS_MEET, HELPERS);
-	uint32_t early = unless_begin(e, less(e, help.tid, imm(HELPERS - TALLY_WARP)));
-	tally_leaf(&help, imm(1));
-	ins(e, "bar.warp.sync 0xffffffff");
-	tally_update(&help, update);
-	if_end(e, early);
-}
-
-static void apart_compute(Kernel *k)
-{
-	Emit *e = k->e;
-	uint32_t all = k->s->threads;
-	Kernel part = part_of_threads(k, 0, all - HELPERS);
-	RuleNumbers n;
-
-	e->meeting = all - HELPERS;
-	half_sums_begin(&part);
-	Loop l = loop_count(e, chunks_of(k));
-	all_meet(k, CASES_THERE);
-	spent(k, SPENT_TEAM);
-	ins(e, "ld.shared.v2.u32 {$, $}, [$+#]", k->my_rows, k->half->ends, cases_memory(k), k->half->at_count);
-	half_pads(&part);
-	half_steps(&part, 0, k->s->list->gradient);
-	spent(k, SPENT_ROWS);
-	all_meet(k, ROWS_THERE);
-	spent(k, SPENT_TEAM_AFTER);
-	half_changes(&part, imm(0));
-	barrier_block(e);
-	spent(k, SPENT_GRADIENT);
-	cases_turn(k);
-	loop_end(e, &l);
-	rule_numbers(&part, &n);
-	ins(e, "sub.u32 $, #, $", k->half->numbers_offset, P_COUNT * 8, k->half->numbers_offset);
-	part.numbers = &n;
-	half_sums_end(&part);
-	barrier_block(e);
-	spent(k, SPENT_UPDATE);
-	e->meeting = 0;
-}
-
-/* Networks of their own stop at the end of an epoch; else all wait for the tally of every update. */
-void half_apart(Kernel *k, Reg update, Reg next)
-{
-	Emit *e = k->e;
-	uint32_t helpers = label(e), end = label(e);
-
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->s->threads - HELPERS)), helpers);
-	apart_compute(k);
-	ins(e, "bra L#", end);
-	label_here(e, helpers);
-	helpers_emit(k, update, next);
-	label_here(e, end);
-}
-
-/* With a block that has too few warps for this. */
 void half_direct(Kernel *k, Reg update, Reg staged, const Barriers *b)
 {
 	Emit *e = k->e;

@@ -187,8 +187,6 @@ void rule_pairs(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const Rul
 	}
 }
 
-/* ---- weights and state in shared memory ---- */
-
 static uint32_t variables_used(const Kernel *k)
 {
 	return formula_uses(k->s->formula, OP_LOAD) | formula_uses(k->s->formula, OP_STORE);
@@ -198,6 +196,272 @@ static const DevicePanel *gradient_panel(const Kernel *k, uint32_t i)
 {
 	return &k->s->panel[k->s->step[k->s->list->gradient + i].panel];
 }
+
+/* ---- sums of slices as tiles ----
+ *
+ * A warp has a tile of 16 x 8 weights, of four leaves: a subtree of the tree of leaves. Sums of subtrees meet in shared
+ * memory, where the first of these warps joins them and applies the rule. */
+
+enum { TILE_LEAVES = 4, TILE_BYTES = 512, MOST_TILE_PANELS = 4 };
+
+static uint32_t gradient_count(const Kernel *k) { return k->s->list->steps - k->s->list->gradient; }
+
+SumTiles sum_tiles(const Kernel *k, uint32_t gradient)
+{
+	SumTiles t = { 0 };
+
+	for (uint32_t i = 0; i <= gradient; i++) {
+		const DeviceStep *g = &k->s->step[k->s->list->gradient + i];
+		t.first += t.count;
+		t.across = (uint32_t)ceil_div(g->cols, 8);
+		t.count = (uint32_t)ceil_div(g->depth, 16) * t.across;
+	}
+	return t;
+}
+
+static uint32_t most_leaves(const EmitSource *s)
+{
+	return max_u32(s->leaves[0], s->kinds_of_leaves > 1 ? s->leaves[1] : 0);
+}
+
+static uint32_t slices_at_most(const EmitSource *s)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < s->kinds_of_leaves; i++)
+		most = max_u32(most, (uint32_t)ceil_div(s->leaf_rows, s->slice[i]));
+	return most;
+}
+
+static uint32_t tile_parts(const EmitSource *s) { return (uint32_t)ceil_div(most_leaves(s), TILE_LEAVES); }
+
+bool tiles_plan_sums(Kernel *k)
+{
+	const EmitSource *s = k->s;
+	const Job *j = s->job;
+	uint32_t parts = tile_parts(s), warps = k->workers / 32, blocks = s->teams * s->team_blocks;
+	SumTiles last = sum_tiles(k, gradient_count(k) - 1);
+	uint64_t tiles = last.first + last.count;
+
+	for (uint32_t i = 0; i < j->panels; i++)
+		if (s->panel[i].kind)
+			return false;
+	k->half->at_parts = k->bytes;
+	if (parts > 1)
+		shared_take(k, (uint64_t)k->workers * 16);
+	k->half->sum_tiles = (uint32_t)tiles;
+	return gradient_count(k) <= MOST_TILE_PANELS && parts <= warps && tiles <= (uint64_t)warps / parts * blocks &&
+	       most_leaves(s) * slices_at_most(s) * tiles * TILE_BYTES / 4 <= j->sums * HALF_SLICES * j->floats &&
+	       k->bytes <= s->shared;
+}
+
+Reg tile_sum(Kernel *k, Reg leaf, Reg slice, Reg tile)
+{
+	Emit *e = k->e;
+	Reg number = mad(e, mad(e, leaf, slices_at_most(k->s), slice), k->half->sum_tiles, tile);
+	Reg at = op3(e, REG_D, "mad.wide.u32", number, imm(TILE_BYTES), POINTER(k, sum));
+
+	return place(e, at, k->half->lane, 16);
+}
+
+struct TilesAhead {
+	RuleNumbers numbers;
+	Reg part, strip, tile; /* of the warp: which leaves, which of the block's tiles, its number */
+	Reg leads, has;        /* it applies the rule; there is such a tile */
+	struct {
+		RulePair pair[2];
+		Variables v[2];
+		Reg is;
+	} panel[MOST_TILE_PANELS];
+};
+
+/* What the rule needs, and where: rows 8 apart of a lane. */
+static void panel_prepare(Kernel *k, struct TilesAhead *a, uint32_t i)
+{
+	Emit *e = k->e;
+	const DeviceStep *g = &k->s->step[k->s->list->gradient + i];
+	const DevicePanel *p = gradient_panel(k, i);
+	uint32_t loads = formula_uses(k->s->formula, OP_LOAD), used = variables_used(k);
+	SumTiles t = sum_tiles(k, i);
+	Reg own = add(e, a->tile, imm(0u - t.first)), down = divide(e, own, t.across);
+	Reg row = mad(e, down, 16, k->half->row_of_lane);
+	Reg col = mad(e, modulo(e, own, t.across, down), 8, k->half->col_of_lane);
+
+	a->panel[i].is = op2(e, REG_P, "and.pred", less(e, own, imm(t.count)), a->leads);
+	for (uint32_t q = 0; q < 2; q++) {
+		RulePair *x = &a->panel[i].pair[q];
+		Variables *v = &a->panel[i].v[q];
+		x->row = add(e, row, imm(8 * q));
+		x->col = col;
+		x->at = mad(e, x->row, p->row, col);
+		x->real = op2(e, REG_P, "and.pred", less(e, x->row, imm(g->depth)), less(e, col, imm(g->cols)));
+		x->real = op2(e, REG_P, "and.pred", x->real, a->panel[i].is);
+		for (uint32_t n = 1; n < 2 + MAX_STATE; n++) {
+			if (!(used >> n & 1))
+				continue;
+			v->at[n] = variable_at(k, n, p, x->at);
+			for (uint32_t c = 0; c < 2; c++)
+				v->value[n][c] = op1(e, REG_F, "mov.f32", imm_f(0));
+			if (loads >> n & 1)
+				ins(e, "@$ ld.global.v2.f32 {$, $}, [$]", x->real, v->value[n][0], v->value[n][1], v->at[n]);
+		}
+	}
+}
+
+struct TilesAhead *tiles_prepare(Kernel *k)
+{
+	Emit *e = k->e;
+	struct TilesAhead *a = NEW(&k->s->cx->scratch, 1, struct TilesAhead);
+	uint32_t parts = tile_parts(k->s), strips = k->workers / 32 / parts;
+
+	rule_numbers(k, &a->numbers);
+	a->part = divide(e, k->half->warp, strips);
+	a->strip = modulo(e, k->half->warp, strips, a->part);
+	a->tile = mad(e, a->strip, k->s->teams * k->s->team_blocks, k->block);
+	a->has = op2(e, REG_P, "and.pred", less(e, a->tile, imm(k->half->sum_tiles)), less(e, a->part, imm(parts)));
+	a->leads = op2(e, REG_P, "and.pred", a->has, same(e, a->part, imm(0)));
+	for (uint32_t i = 0; i < gradient_count(k); i++)
+		panel_prepare(k, a, i);
+	return a;
+}
+
+static void quads_add(Emit *e, Reg to[4], const Reg from[4])
+{
+	for (uint32_t i = 0; i < 4; i++)
+		to[i] = op2(e, REG_F, "add.rn.ftz.f32", to[i], from[i]);
+}
+
+/* Sums join like carries of a binary counter; what is left at the end from the last one down. */
+typedef struct QuadStack {
+	Reg quad[JOIN_LEVELS + 1][4];
+	uint32_t depth;
+} QuadStack;
+
+static void stack_add(Emit *e, QuadStack *s, uint32_t n)
+{
+	for (s->depth++; n & 1; n >>= 1, s->depth--)
+		quads_add(e, s->quad[s->depth - 2], s->quad[s->depth - 1]);
+}
+
+static void stack_end(Emit *e, QuadStack *s)
+{
+	for (; s->depth > 1; s->depth--)
+		quads_add(e, s->quad[s->depth - 2], s->quad[s->depth - 1]);
+}
+
+/* Leaves of the part: some of them, all slices. Loads come first, so that all are under way. */
+static void part_join(Kernel *k, const struct TilesAhead *a, uint32_t leaves, uint32_t slice, const Reg sum[4])
+{
+	Emit *e = k->e;
+	uint32_t slices = (uint32_t)ceil_div(k->s->leaf_rows, slice), all = slices_at_most(k->s);
+	Reg from = tile_sum(k, mul(e, a->part, TILE_LEAVES), imm(0), a->tile), (*x)[4];
+	QuadStack s = { .depth = 0 };
+
+	x = (Reg(*)[4])NEW(&k->s->cx->scratch, 4 * (size_t)leaves * slices, Reg);
+	for (uint32_t i = 0; i < leaves * slices; i++)
+		load_quad(e, "global", x[i],
+		          place_at(e, from, (uint64_t)(i / slices * all + i % slices) * k->half->sum_tiles * TILE_BYTES), 0);
+	for (uint32_t n = 0; n < leaves; n++) {
+		Reg(*of)[4] = x + n * slices;
+		for (uint32_t i = 1; i < slices; i++)
+			quads_add(e, of[0], of[i]);
+		for (uint32_t c = 0; c < 4; c++)
+			s.quad[s.depth][c] = of[0][c];
+		stack_add(e, &s, n);
+	}
+	stack_end(e, &s);
+	for (uint32_t c = 0; c < 4; c++)
+		ins(e, "mov.f32 $, $", sum[c], s.quad[0][c]);
+}
+
+static void parts_join(Kernel *k, const struct TilesAhead *a, Reg leaves, const Reg sum[4])
+{
+	Emit *e = k->e;
+
+	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++) {
+		uint32_t all = k->s->leaves[i], full = all / TILE_LEAVES, rest = all % TILE_LEAVES;
+		uint32_t other = if_begin(e, same(e, leaves, imm(all)));
+		if (full) {
+			uint32_t none = if_begin(e, less(e, a->part, imm(full)));
+			part_join(k, a, TILE_LEAVES, k->s->slice[i], sum);
+			if_end(e, none);
+		}
+		if (rest) {
+			uint32_t none = if_begin(e, same(e, a->part, imm(full)));
+			part_join(k, a, rest, k->s->slice[i], sum);
+			if_end(e, none);
+		}
+		if_end(e, other);
+	}
+}
+
+/* Sums of parts, in shared memory. */
+static void parts_meet(Kernel *k, const struct TilesAhead *a, Reg leaves, const Reg sum[4])
+{
+	Emit *e = k->e;
+	uint32_t strips = k->workers / 32 / tile_parts(k->s);
+	Reg at = mad(e, a->strip, TILE_BYTES, mad(e, k->half->lane, 16, k->memory));
+
+	store_quad(e, "shared", mad(e, a->part, strips * TILE_BYTES, at), k->half->at_parts, sum);
+	ins(e, "bar.sync 1, #", k->workers);
+	uint32_t others = if_begin(e, a->leads);
+	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++) {
+		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i])));
+		QuadStack s = { .depth = 0 };
+		for (uint32_t n = 0; n < ceil_div(k->s->leaves[i], TILE_LEAVES); n++) {
+			load_quad(e, "shared", s.quad[s.depth], at, k->half->at_parts + n * strips * TILE_BYTES);
+			stack_add(e, &s, n);
+		}
+		stack_end(e, &s);
+		for (uint32_t c = 0; c < 4; c++)
+			ins(e, "mov.f32 $, $", sum[c], s.quad[0][c]);
+		if_end(e, other);
+	}
+	if_end(e, others);
+}
+
+static void panel_apply(Kernel *k, const struct TilesAhead *a, uint32_t i, const Reg sum[4])
+{
+	Emit *e = k->e;
+	const DevicePanel *p = gradient_panel(k, i);
+	uint32_t stores = formula_uses(k->s->formula, OP_STORE), end = if_begin(e, a->panel[i].is);
+	PlaceNumbers own = known_numbers(k, &a->numbers, &k->s->factor[p->factor]);
+	Reg infinite = op2(e, REG_P, "setp.ne.u32", imm(0), imm(0));
+
+	for (uint32_t q = 0; q < 2; q++) {
+		RulePair x = a->panel[i].pair[q];
+		Variables v = a->panel[i].v[q];
+		x.g[0] = sum[2 * q];
+		x.g[1] = sum[2 * q + 1];
+		pair_values(k, &own, p, &x, v.value, infinite);
+		for (uint32_t n = 1; n < 2 + MAX_STATE; n++)
+			if (stores >> n & 1)
+				ins(e, "@$ st.global.v2.f32 [$], {$, $}", x.real, v.at[n], v.value[n][0], v.value[n][1]);
+		pair_forms(k, p, &x, v.value[1]);
+	}
+	infinite_check(k, infinite);
+	if_end(e, end);
+}
+
+void tiles_update(Kernel *k, const struct TilesAhead *a, Reg leaves)
+{
+	Emit *e = k->e;
+	uint32_t parts = tile_parts(k->s), none;
+	Reg sum[4];
+
+	remark(e, "sums of leaves by %u warps, and the rule", parts);
+	for (uint32_t i = 0; i < 4; i++)
+		sum[i] = op1(e, REG_F, "mov.f32", imm_f(0));
+	none = if_begin(e, a->has);
+	parts_join(k, a, leaves, sum);
+	if_end(e, none);
+	if (parts > 1)
+		parts_meet(k, a, leaves, sum);
+	for (uint32_t i = 0; i < gradient_count(k); i++)
+		panel_apply(k, a, i, sum);
+}
+
+/* ---- weights and state in shared memory ---- */
 
 void half_kept_plan(Kernel *k)
 {

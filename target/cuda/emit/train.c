@@ -346,7 +346,7 @@ static void stop_check(Kernel *k, Reg update, uint32_t done)
 	Reg infinite = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, infinite));
 	Reg ends = load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch));
 
-	if (k->half && k->half->once) { /* under way while the next update begins */
+	if (k->half && k->half->once && !k->half->apart) { /* under way while the next update begins */
 		weights_stage(k);
 		half_weights(k);
 	}
@@ -371,7 +371,8 @@ static void apart_check(Kernel *k, Reg update, uint32_t done)
 	uint32_t inside = k->s->solo ? if_begin(e, op2(e, REG_P, "setp.ne.u32", k->half->ends, imm(0))) : 0;
 
 	barrier_block(e);
-	stop_check(k, update, done);
+	if (!k->half->once) /* else it is asked in the next one */
+		stop_check(k, update, done);
 	if (k->s->solo)
 		if_end(e, inside);
 }
@@ -415,12 +416,12 @@ static void updates_emit(Kernel *k)
 	}
 	if (direct && !s->tiled && !s->general && !k->half)
 		leaf_begin(k, POINTER(k, update), staged, NULL);
-	if (k->half && k->half->once) {
+	if (k->half && k->half->once && !k->half->apart) {
 		half_prefetch(k, POINTER(k, update), staged);
 		weights_stage(k);
 		half_weights(k);
 	}
-	if (k->half && k->half->direct) {
+	if (k->half && (k->half->direct || k->half->apart)) {
 		weights_stage(k);
 		half_weights(k);
 		half_kept_move(k, false);
@@ -456,7 +457,7 @@ static void updates_emit(Kernel *k)
 	else if (s->tiled)
 		update_tiled(k, update, &b);
 	else if (k->half && k->half->apart)
-		half_apart(k, update, next_update(k, in_cycle, cycle));
+		half_apart(k, update, next_update(k, in_cycle, cycle), &b, done);
 	else if (k->half && k->half->direct)
 		half_direct(k, update, staged, &b);
 	else if (k->half && k->half->once)
