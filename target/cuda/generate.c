@@ -201,12 +201,12 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		s.images |= g->columns;
 	}
 	if (why && !g->made.general && fits && s.half && !test) {
-		EmitSource helped = s;
-		helped.helped = true;
-		helped.threads += HELPERS;
-		why = kernel_text(&helped, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->image);
+		EmitSource sided = s;
+		sided.sided = true;
+		sided.threads += SIDE_THREADS;
+		why = kernel_text(&sided, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->image);
 		if (!why)
-			s = helped;
+			s = sided;
 	}
 	if (why && !g->made.general && fits) {
 		if (s.cluster)

@@ -51,7 +51,7 @@ typedef struct EmitSource {
 	uint32_t copies;          /* floats of Job.copies */
 	bool test;                /* no gradient, no update */
 	bool half;                /* bf16, */
-	bool helped;              /* with HELPERS among the threads */
+	bool sided;               /* with SIDE_THREADS among the threads */
 	uint32_t slice[2];        /* bf16: rows of a slice, for each kind of leaves */
 	bool images;              /* lists by input of all leaves are in Job.images: */
 	bool makes_images;        /* the kernel that makes them */
@@ -431,8 +431,8 @@ Reg add_field(Emit *e, Reg a, Reg b, Reg is_double); /* tally.c */
 /* Leaves are cut into slices, whose sums are added one after the other: of 128 rows, or of 32 where the update has one
  * leaf, so that a single leaf is divided among more blocks. */
 enum { HALF_SLICES = 16 };
-/* Threads of a block that do what no update waits for, besides the usual ones, if EmitSource.helped. */
-enum { HELPERS = 128 };
+/* Threads of a block that do what no update waits for, besides the usual ones, if EmitSource.sided. */
+enum { SIDE_THREADS = 128 };
 static inline uint32_t half_slice_rows(uint32_t leaves) { return leaves > 1 ? 128 : 32; }
 
 struct Barriers;

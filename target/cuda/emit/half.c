@@ -252,7 +252,7 @@ static void once_plan(Kernel *k)
 		once &= rows <= k->block_rows;
 	}
 	k->half->once = once;
-	if (once && !k->s->helped && update_in_parts(k) && k->bytes + parts_bytes(k) <= s->shared)
+	if (once && !k->s->sided && update_in_parts(k) && k->bytes + parts_bytes(k) <= s->shared)
 		k->half->at_parts = shared_take(k, parts_bytes(k));
 }
 
@@ -296,7 +296,7 @@ static bool can_be_apart(const Kernel *k)
 {
 	const EmitSource *s = k->s;
 
-	return s->threads >= 2 * HELPERS && k->judged && k->half->bits && only_products(k) && !s->job->data.weight &&
+	return s->threads >= 2 * SIDE_THREADS && k->judged && k->half->bits && only_products(k) && !s->job->data.weight &&
 	       !needs_pending(s);
 }
 
@@ -306,7 +306,7 @@ static bool direct_fits(Kernel *k, bool kept, bool apart)
 
 	h->kept = kept;
 	h->apart = apart;
-	h->warps = (k->s->threads - (apart ? HELPERS : 0)) / 32;
+	h->warps = (k->s->threads - (apart ? SIDE_THREADS : 0)) / 32;
 	if ((kept && panels_differ(k)) || (apart && !can_be_apart(k)))
 		return false;
 	half_gradient_plan(k);
@@ -319,7 +319,7 @@ static bool direct_plan(Kernel *k)
 {
 	Half *h = k->half;
 
-	if (k->s->helped)
+	if (k->s->sided)
 		return false;
 	for (int way = 3; way; way--)
 		if (direct_fits(k, way & 2, way & 1))
@@ -331,12 +331,12 @@ static bool direct_plan(Kernel *k)
 }
 
 /* One slice at most of each update. */
-static bool helped_plan(Kernel *k)
+static bool sided_plan(Kernel *k)
 {
 	Half *h = k->half;
 
 	h->apart = true;
-	k->workers = k->s->threads - HELPERS;
+	k->workers = k->s->threads - SIDE_THREADS;
 	h->warps = k->workers / 32;
 	half_gradient_plan(k);
 	if (h->rounds > 1 || !rows_plan(k))
@@ -366,16 +366,16 @@ const char *half_plan(Kernel *k)
 		return why;
 	if (s->tiled)
 		return tiled_plan(k);
-	if (s->helped && !can_be_apart(k))
-		return "helpers";
+	if (s->sided && !can_be_apart(k))
+		return "side threads";
 	bool alone = !s->test && s->team_blocks == 1 && (s->teams == 1 || s->solo) && s->kinds_of_leaves == 1 &&
 	             s->leaves[0] == 1 && !needs_pending(s);
 	if (alone && direct_plan(k))
 		return NULL;
 	if (s->solo)
 		return "sums of changes";
-	if (s->helped)
-		return helped_plan(k) ? NULL : "helpers";
+	if (s->sided)
+		return sided_plan(k) ? NULL : "side threads";
 	if (!rows_plan(k))
 		return "shared memory";
 	k->half->warps = k->workers / 32; /* the last warp forms tallies beside them */

@@ -2,10 +2,10 @@
 /* bf16: updates where threads have different work. In: the plan. Out: the text of an update, between the barriers of
  * train.c.
  *
- * HELPERS threads copy the cases of the next chunk and form errors, verdicts and tallies. Copies of cases are in two
- * places by turns, numbers of updates too. Barriers: CASES_THERE before a chunk, for which helpers only arrive;
- * ROWS_THERE after its rows; ROWS_JUDGED before late rows are overwritten, for which they only arrive. Must hold: the
- * gradient of a chunk reads its cases, so that the next but one comes after ROWS_THERE of the next. */
+ * SIDE_THREADS of them copy the cases of the next chunk and form errors, verdicts and tallies. Copies of cases are in
+ * two places by turns, numbers of updates too. Barriers: CASES_THERE before a chunk, for which side threads only
+ * arrive; ROWS_THERE after its rows; ROWS_JUDGED before late rows are overwritten, for which they only arrive. Must
+ * hold: the gradient of a chunk reads its cases, so that the next but one comes after ROWS_THERE of the next. */
 #include <stddef.h>
 
 #include "half_emit.h"
@@ -30,9 +30,9 @@ static Kernel part_of_threads(const Kernel *k, uint32_t first, uint32_t threads)
 	return part;
 }
 
-static uint32_t computing(const Kernel *k) { return k->s->threads - HELPERS; }
+static uint32_t computing(const Kernel *k) { return k->s->threads - SIDE_THREADS; }
 
-static Kernel helpers_of(const Kernel *k) { return part_of_threads(k, computing(k), HELPERS); }
+static Kernel side_of(const Kernel *k) { return part_of_threads(k, computing(k), SIDE_THREADS); }
 
 static void cases_turn(Kernel *k)
 {
@@ -111,8 +111,8 @@ static Kernel ahead_of(Kernel *k)
 	return a;
 }
 
-/* Threads that copy, of all helpers: where they have one slice of an update, others form verdicts meanwhile, if these
- * are few, and the last warp tallies. */
+/* Threads that copy, of all side threads: where they have one slice of an update, others form verdicts meanwhile, if
+ * these are few, and the last warp tallies. */
 typedef struct Copying {
 	uint32_t first, threads;
 } Copying;
@@ -120,14 +120,14 @@ typedef struct Copying {
 static Copying copying(const Kernel *k)
 {
 	if (!k->half->once)
-		return (Copying){ 0, HELPERS };
-	uint32_t first = 2 * k->block_rows <= HELPERS ? k->block_rows : 0;
-	return (Copying){ first, HELPERS - TALLY_WARP - first };
+		return (Copying){ 0, SIDE_THREADS };
+	uint32_t first = 2 * k->block_rows <= SIDE_THREADS ? k->block_rows : 0;
+	return (Copying){ first, SIDE_THREADS - TALLY_WARP - first };
 }
 
 static void meet(Kernel *k, uint32_t barrier, uint32_t threads) { ins(k->e, "bar.sync #, #", barrier, threads); }
 
-static void helpers_arrive(Kernel *k, uint32_t barrier, uint32_t threads)
+static void side_arrive(Kernel *k, uint32_t barrier, uint32_t threads)
 {
 	ins(k->e, "bar.arrive #, #", barrier, threads);
 }
@@ -136,10 +136,10 @@ static void helpers_arrive(Kernel *k, uint32_t barrier, uint32_t threads)
 static void cases_arrive(Kernel *k)
 {
 	ins(k->e, "cp.async.wait_all");
-	helpers_arrive(k, CASES_THERE, computing(k) + copying(k).threads);
+	side_arrive(k, CASES_THERE, computing(k) + copying(k).threads);
 }
 
-static uint32_t all_judged(const Kernel *k) { return HELPERS + half_judged_threads(k); }
+static uint32_t all_judged(const Kernel *k) { return SIDE_THREADS + half_judged_threads(k); }
 
 void half_apart_begin(Kernel *k, Reg update)
 {
@@ -160,33 +160,33 @@ void half_apart_begin(Kernel *k, Reg update)
 	uint32_t end = unless_begin(e, less(e, k->tid, imm(computing(k))));
 	Reg own = op2(e, REG_R, "sub.u32", k->tid, imm(computing(k) + c.first));
 	uint32_t other = if_begin(e, less(e, own, imm(c.threads)));
-	Kernel help = part_of_threads(k, computing(k) + c.first, c.threads), ahead = ahead_of(&help);
+	Kernel side = part_of_threads(k, computing(k) + c.first, c.threads), ahead = ahead_of(&side);
 	ahead_find(&ahead, update, h->numbers_offset);
 	ahead_stage(&ahead, imm(0), h->cases_offset);
 	cases_arrive(k);
 	if_end(e, other);
 	if (h->direct)
-		helpers_arrive(k, ROWS_JUDGED, all_judged(k));
+		side_arrive(k, ROWS_JUDGED, all_judged(k));
 	if_end(e, end);
 }
 
 /* ---- one leaf, all of it in this block ---- */
 
-static void helpers_emit(Kernel *k, Reg update, Reg next)
+static void side_emit(Kernel *k, Reg update, Reg next)
 {
 	Emit *e = k->e;
 	Half *h = k->half;
 	uint32_t all = k->s->threads, chunks = chunks_of(k);
-	Kernel help = helpers_of(k), ahead = ahead_of(&help);
+	Kernel side = side_of(k), ahead = ahead_of(&side);
 
-	ins(e, "mov.u32 $, $", help.rows, ahead.rows);
-	ins(e, "mov.u64 $, $", help.cases, ahead.cases);
+	ins(e, "mov.u32 $, $", side.rows, ahead.rows);
+	ins(e, "mov.u64 $, $", side.cases, ahead.cases);
 	ins(e, "mov.u32 $, $", h->ends, h->ahead[3]);
 	Loop l = loop_count(e, chunks);
 	Reg other = op2(e, REG_R, "sub.u32", imm(h->cases_bytes), h->cases_offset);
-	part_rows(&help, l.i);
-	meet(k, HELPERS_MEET, HELPERS); /* verdicts on the chunk before are there */
-	if (chunks == 1)                /* numbers of the update before are read until its weights are there */
+	part_rows(&side, l.i);
+	meet(k, SIDE_MEET, SIDE_THREADS); /* verdicts on the chunk before are there */
+	if (chunks == 1)                  /* numbers of the update before are read until its weights are there */
 		meet(k, ROWS_THERE, all);
 	Reg after = add(e, l.i, imm(1));
 	uint32_t same_leaf = if_begin(e, same(e, after, imm(chunks)));
@@ -198,21 +198,21 @@ static void helpers_emit(Kernel *k, Reg update, Reg next)
 	if (chunks > 1)
 		meet(k, ROWS_THERE, all);
 	cases_arrive(k);
-	uint32_t judges = min_u32(HELPERS, k->block_rows), idle = if_begin(e, less(e, help.tid, imm(judges)));
-	judge_rows(&help, 0, judges);
+	uint32_t judges = min_u32(SIDE_THREADS, k->block_rows), idle = if_begin(e, less(e, side.tid, imm(judges)));
+	judge_rows(&side, 0, judges);
 	if_end(e, idle);
-	helpers_arrive(k, ROWS_JUDGED, all_judged(k));
+	side_arrive(k, ROWS_JUDGED, all_judged(k));
 	cases_turn(k);
 	loop_end(e, &l);
-	meet(k, HELPERS_MEET, HELPERS);
-	uint32_t early = unless_begin(e, less(e, help.tid, imm(HELPERS - TALLY_WARP)));
-	tally_leaf(&help, imm(1));
+	meet(k, SIDE_MEET, SIDE_THREADS);
+	uint32_t early = unless_begin(e, less(e, side.tid, imm(SIDE_THREADS - TALLY_WARP)));
+	tally_leaf(&side, imm(1));
 	ins(e, "bar.warp.sync 0xffffffff");
-	tally_update(&help, update);
+	tally_update(&side, update);
 	if_end(e, early);
 }
 
-static uint32_t judging(const Kernel *k) { return min_u32(HELPERS, k->block_rows); }
+static uint32_t judging(const Kernel *k) { return min_u32(SIDE_THREADS, k->block_rows); }
 
 /* Rows of the chunk forward and backward, when its cases are there. */
 static void apart_rows(Kernel *k, Kernel *part)
@@ -263,11 +263,11 @@ static void apart_compute(Kernel *k)
 
 /* Leaves the loop of updates if the one before was to be the last: asked by one thread of each block, for requests of
  * all warps of all blocks to one place take thousands of cycles; known before weights are updated again. */
-static void stop_ask(Kernel *k, const Kernel *help)
+static void stop_ask(Kernel *k, const Kernel *side)
 {
 	Emit *e = k->e;
 	Reg result = POINTER(k, result);
-	uint32_t other = if_begin(e, same(e, help->tid, imm(0)));
+	uint32_t other = if_begin(e, same(e, side->tid, imm(0)));
 	Reg stop = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, stop));
 	Reg infinite = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, infinite));
 	Reg ended = op2(e, REG_P, "setp.ne.u32", k->half->ends, imm(0));
@@ -275,7 +275,7 @@ static void stop_ask(Kernel *k, const Kernel *help)
 	infinite = op3(e, REG_R, "selp.u32", infinite, imm(0), ended);
 	ins(e, "st.shared.u32 [$+#], $", k->memory, k->at_info, op2(e, REG_R, "or.b32", stop, infinite));
 	if_end(e, other);
-	meet(k, HELPERS_MEET, HELPERS);
+	meet(k, SIDE_MEET, SIDE_THREADS);
 }
 
 static Reg stop_known(Kernel *k)
@@ -283,12 +283,12 @@ static Reg stop_known(Kernel *k)
 	return op2(k->e, REG_P, "setp.ne.u32", load(k->e, REG_R, "ld.shared.u32", k->memory, k->at_info), imm(0));
 }
 
-static void helpers_stop(Kernel *k, uint32_t done)
+static void side_stop(Kernel *k, uint32_t done)
 {
 	Emit *e = k->e;
 	uint32_t go_on = if_begin(e, stop_known(k));
 
-	helpers_arrive(k, ROWS_THERE, k->s->threads); /* others wait for them there */
+	side_arrive(k, ROWS_THERE, k->s->threads); /* others wait for them there */
 	ins(e, "bra L#", done);
 	if_end(e, go_on);
 }
@@ -304,24 +304,24 @@ static void once_copy(Kernel *k, Reg next, Reg to)
 }
 
 /* Tallies are there before the block arrives at the barrier that ends the update. */
-static void once_helpers(Kernel *k, Reg update, Reg next, const Barriers *b, uint32_t done)
+static void once_side(Kernel *k, Reg update, Reg next, const Barriers *b, uint32_t done)
 {
 	Emit *e = k->e;
 	Half *h = k->half;
 	uint32_t judges = judging(k);
 	Copying c = copying(k);
-	Kernel help = helpers_of(k);
+	Kernel side = side_of(k);
 
-	stop_ask(k, &help);
-	helpers_stop(k, done);
+	stop_ask(k, &side);
+	side_stop(k, done);
 	if (b->grid.cluster)
 		ins(e, "barrier.cluster.arrive.release.aligned");
 	ins(e, "ld.shared.v4.u32 {$, $, $, $}, [$+#]", k->my_rows, h->ends, h->leaves, k->rows, cases_memory(k),
 	    h->at_count);
 	Reg leaves = op1(e, REG_R, "mov.u32", h->leaves);
-	part_rows(&help, imm(0));
+	part_rows(&side, imm(0));
 	numbers_turn(k);
-	Reg copies = less(e, add(e, help.tid, imm(0u - c.first)), imm(c.threads));
+	Reg copies = less(e, add(e, side.tid, imm(0u - c.first)), imm(c.threads));
 	uint32_t rest = if_begin(e, copies);
 	once_copy(k, next, op2(e, REG_R, "sub.u32", imm(h->cases_bytes), h->cases_offset));
 	if_end(e, rest);
@@ -329,20 +329,20 @@ static void once_helpers(Kernel *k, Reg update, Reg next, const Barriers *b, uin
 	uint32_t others = if_begin(e, copies);
 	cases_arrive(k); /* not before others have met for the cases at hand */
 	if_end(e, others);
-	uint32_t idle = if_begin(e, less(e, help.tid, imm(judges)));
-	judge_rows(&help, 0, judges);
+	uint32_t idle = if_begin(e, less(e, side.tid, imm(judges)));
+	judge_rows(&side, 0, judges);
 	meet(k, ROWS_JUDGED, judges);
 	if_end(e, idle);
 	cases_turn(k);
 	if (k->s->team_blocks == 1)
-		meet(k, HELPERS_MEET, HELPERS); /* no signal is needed */
-	barrier_signal(&help, &b->scored);
-	help.signals = HELPERS - TALLY_WARP;
-	uint32_t early = unless_begin(e, less(e, help.tid, imm(help.signals)));
-	tallies_form(&help, &help, update, leaves, b);
+		meet(k, SIDE_MEET, SIDE_THREADS); /* no signal is needed */
+	barrier_signal(&side, &b->scored);
+	side.signals = SIDE_THREADS - TALLY_WARP;
+	uint32_t early = unless_begin(e, less(e, side.tid, imm(side.signals)));
+	tallies_form(&side, &side, update, leaves, b);
 	if_end(e, early);
 	if (!b->grid.cluster) {
-		helpers_arrive(k, TALLIED, k->s->threads);
+		side_arrive(k, TALLIED, k->s->threads);
 		return;
 	}
 	cluster_meet(k);
@@ -388,18 +388,18 @@ static void once_compute(Kernel *k, const Barriers *b, uint32_t done)
 void half_apart(Kernel *k, Reg update, Reg next, const Barriers *b, uint32_t done)
 {
 	Emit *e = k->e;
-	uint32_t helpers = label(e), end = label(e);
+	uint32_t others = label(e), end = label(e);
 
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(computing(k))), helpers);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(computing(k))), others);
 	if (k->half->once)
 		once_compute(k, b, done);
 	else
 		apart_compute(k);
 	ins(e, "bra L#", end);
-	label_here(e, helpers);
+	label_here(e, others);
 	if (k->half->once)
-		once_helpers(k, update, next, b, done);
+		once_side(k, update, next, b, done);
 	else
-		helpers_emit(k, update, next);
+		side_emit(k, update, next);
 	label_here(e, end);
 }

@@ -6,7 +6,7 @@
 #include "emit.h"
 
 /* Barriers of threads that do what no update waits for, and of others. */
-enum { CASES_THERE = 2, ROWS_THERE = 3, HELPERS_MEET = 4, ROWS_JUDGED = 5, SIDES_MEET = 6, TALLIED = 15 };
+enum { CASES_THERE = 2, ROWS_THERE = 3, SIDE_MEET = 4, ROWS_JUDGED = 5, SIDES_MEET = 6, TALLIED = 15 };
 enum { HALF_BUFS = BUF_DELTA + 1 }; /* activations and deltas are operands */
 
 /* Rounded weights in shared memory: rows of a panel. */
@@ -47,7 +47,7 @@ typedef struct Half {
 	bool kept;                       /* direct: weights and rule state are in shared memory, */
 	KeptPanel panel[MOST_GRADIENTS]; /* by number of their gradient */
 	bool through;                    /* a warp takes its rows through all steps: there are no floats of rows */
-	bool apart;                      /* copies, verdicts and tallies have warps of their own: HELPERS threads */
+	bool apart;                      /* copies, verdicts and tallies have warps of their own: SIDE_THREADS threads */
 	bool direct;                     /* one block has all rows of the one leaf: the gradient is the update */
 	bool once;          /* a block has one slice of an update at most: that of the next one comes while others arrive */
 	uint32_t sum_tiles; /* 0, or sums of slices are in global memory as warps have them: tiles of all gradients */
@@ -59,7 +59,7 @@ typedef struct Half {
 	Reg first, slice;                         /* row that the slice begins with; its number */
 	Reg staged, transposed;                   /* once: leaf whose rows are there; whose words of inputs are: D */
 	Reg leaves;                               /* of the update whose rows are there */
-	Reg numbers_offset;        /* apart: bytes to the numbers of the update; of helpers: of the next one */
+	Reg numbers_offset;        /* apart: bytes to the numbers of the update; of side threads: of the next one */
 	Reg cases_offset;          /* apart: bytes to the cases of the chunk at hand */
 	Reg ahead[4], ahead_cases; /* rows, row0, my_rows, ends, cases of the chunk that comes next */
 	Reg ends, rows;            /* apart: the update ends an epoch; once: rows of the leaf */

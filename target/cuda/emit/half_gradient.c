@@ -50,8 +50,8 @@ void bits_plan(Kernel *k)
 	k->half->transposed_row = s->job->data.bits_row * SQUARE * 4;
 }
 
-/* Blocks with helpers take gradients from words of rows. */
-bool is_turned(const Kernel *k) { return k->half->bits && !k->s->test && !k->s->helped; }
+/* Blocks with side threads take gradients from words of rows. */
+bool is_turned(const Kernel *k) { return k->half->bits && !k->s->test && !k->s->sided; }
 
 uint64_t bits_bytes(const Kernel *k, uint32_t rows) { return (uint64_t)k->half->bits_row * rows; }
 
@@ -222,7 +222,7 @@ static uint32_t tasks_of(const Kernel *k, uint32_t high, uint32_t wide, HalfTask
 		HalfTask t = { .high = high, .wide = wide, .first = all };
 		while (t.high > 1 && 16 * (t.high / 2) >= g->depth)
 			t.high /= 2;
-		if (s->helped)
+		if (s->sided)
 			task_fit(k, g, high * wide, &t);
 		t.down = (uint32_t)ceil_div(g->depth, 16 * t.high);
 		t.across = (uint32_t)ceil_div(g->cols, 8 * t.wide);
@@ -241,7 +241,7 @@ static double step_cycles(const Kernel *k, uint32_t at_once, uint32_t high, uint
 	bool down_bits = bits_of(k, g->a, g->a_col), across_bits = bits_of(k, g->c, g->c_col);
 	uint32_t each = (at_once + 3) / 4, tiles = high * wide;
 	double down = down_bits ? 10.0 * high : high, across = across_bits ? 5.0 * wide : 0.5 * wide;
-	double issue = each * (down + across + tiles * (k->half->apart && !k->s->helped ? 3.0 : 1.0)) / 0.7;
+	double issue = each * (down + across + tiles * (k->half->apart && !k->s->sided ? 3.0 : 1.0)) / 0.7;
 	double shared = at_once * ((down_bits ? 1.0 : 4.0) * high + (across_bits ? 0.5 : 2.0) * wide);
 	double most = issue > shared ? issue : shared, tensor = each * tiles * 6.4;
 
@@ -561,7 +561,7 @@ static void chunk_add(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 		for (uint32_t i = 0; i < tiles_of(x); i++)
 			for (uint32_t n = 0; n < 4; n++)
 				ins(e, "add.rn.ftz.f32 $, $, $", sum[i][n], sum[i][n], slice[i][n]);
-	} else if (k->s->helped) {
+	} else if (k->s->sided) {
 		rows_add(k, x, sum);
 	} else {
 		turned_add(k, x, sum, NULL);

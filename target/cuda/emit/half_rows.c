@@ -608,7 +608,7 @@ static bool splits(const DeviceStep *s, uint32_t split)
 /* Warps that have the same 16 rows: some, where there are so many. */
 static uint32_t through_split(const Kernel *k, const Through *t, uint32_t warps)
 {
-	for (uint32_t split = k->s->helped ? MOST_SPLIT : 2; split > 1; split /= 2)
+	for (uint32_t split = k->s->sided ? MOST_SPLIT : 2; split > 1; split /= 2)
 		if (k->block_rows / 16 * split <= warps && splits(t->hidden, split) && splits(t->outputs, split))
 			return split;
 	return 1;
@@ -628,7 +628,7 @@ uint32_t half_judged_threads(const Kernel *k)
 static void judged_wait(Kernel *k)
 {
 	if (k->half->apart && k->half->direct)
-		ins(k->e, "bar.sync #, #", ROWS_JUDGED, half_judged_threads(k) + HELPERS);
+		ins(k->e, "bar.sync #, #", ROWS_JUDGED, half_judged_threads(k) + SIDE_THREADS);
 }
 
 /* Warps of the same rows. tile: R */
