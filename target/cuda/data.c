@@ -31,65 +31,36 @@ static uint64_t most_numbers(const DeviceBound *b, uint64_t cases)
 	return min_u64(cases * b->list_longest, b->list_numbers);
 }
 
-static CaseArrays host_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t cases)
+/* alloc: of the host or of the device */
+static CaseArrays case_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t cases,
+                              void *(*alloc)(DeviceMemory *owner, uint64_t bytes))
 {
 	const DeviceData *d = &b->data;
 	uint64_t numbers = most_numbers(b, cases);
 	CaseArrays a = { .cases = cases };
 
 	if (d->x_row)
-		a.x = gpu_host_memory(m, cases * d->x_row * sizeof *a.x);
+		a.x = alloc(m, cases * d->x_row * sizeof *a.x);
 	if (d->xh_row)
-		a.xh = gpu_host_memory(m, cases * d->xh_row * sizeof *a.xh);
+		a.xh = alloc(m, cases * d->xh_row * sizeof *a.xh);
 	if (d->bits_row)
-		a.bits = gpu_host_memory(m, cases * d->bits_row * sizeof *a.bits);
+		a.bits = alloc(m, cases * d->bits_row * sizeof *a.bits);
 	if (b->has_masks) {
-		a.from = gpu_host_memory(m, (cases + 1) * sizeof *a.from);
-		a.index = gpu_host_memory(m, numbers * sizeof *a.index);
+		a.from = alloc(m, (cases + 1) * sizeof *a.from);
+		a.index = alloc(m, numbers * sizeof *a.index);
 	}
 	if (b->has_values)
-		a.value = gpu_host_memory(m, numbers * sizeof *a.value);
+		a.value = alloc(m, numbers * sizeof *a.value);
 	if (b->has_short)
-		a.short_list = gpu_host_memory(m, cases * d->short_row * sizeof *a.short_list);
+		a.short_list = alloc(m, cases * d->short_row * sizeof *a.short_list);
 	if (d->targets)
-		a.y = gpu_host_memory(m, cases * d->targets * sizeof *a.y);
+		a.y = alloc(m, cases * d->targets * sizeof *a.y);
 	if (b->has_y_bits)
-		a.y_bits = gpu_host_memory(m, cases * sizeof *a.y_bits);
+		a.y_bits = alloc(m, cases * sizeof *a.y_bits);
 	if (b->has_weight)
-		a.weight = gpu_host_memory(m, cases * sizeof *a.weight);
+		a.weight = alloc(m, cases * sizeof *a.weight);
 	if (b->own)
-		a.own = gpu_host_memory(m, cases * sizeof *a.own);
-	return a;
-}
-
-static CaseArrays device_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t cases)
-{
-	const DeviceData *d = &b->data;
-	uint64_t numbers = most_numbers(b, cases);
-	CaseArrays a = { .cases = cases };
-
-	if (d->x_row)
-		a.x = device_alloc(m, cases * d->x_row * sizeof *a.x);
-	if (d->xh_row)
-		a.xh = device_alloc(m, cases * d->xh_row * sizeof *a.xh);
-	if (d->bits_row)
-		a.bits = device_alloc(m, cases * d->bits_row * sizeof *a.bits);
-	if (b->has_masks) {
-		a.from = device_alloc(m, (cases + 1) * sizeof *a.from);
-		a.index = device_alloc(m, numbers * sizeof *a.index);
-	}
-	if (b->has_values)
-		a.value = device_alloc(m, numbers * sizeof *a.value);
-	if (b->has_short)
-		a.short_list = device_alloc(m, cases * d->short_row * sizeof *a.short_list);
-	if (d->targets)
-		a.y = device_alloc(m, cases * d->targets * sizeof *a.y);
-	if (b->has_y_bits)
-		a.y_bits = device_alloc(m, cases * sizeof *a.y_bits);
-	if (b->has_weight)
-		a.weight = device_alloc(m, cases * sizeof *a.weight);
-	if (b->own)
-		a.own = device_alloc(m, cases * sizeof *a.own);
+		a.own = alloc(m, cases * sizeof *a.own);
 	return a;
 }
 
@@ -322,7 +293,8 @@ static void put_all(Cuda *c, DeviceBound *b, const Data *d)
 {
 	DeviceMemory staged = { .gpu = c->gpu, .arena = { .cx = c->cx } };
 	uint64_t some = min_u64(max_u64(1, STAGED_BYTES / case_bytes(b)), max_u64(1, d->cases)), numbers = 0;
-	CaseArrays host = host_arrays(&staged, b, some), to = device_arrays(&b->memory, b, d->cases);
+	CaseArrays host = case_arrays(&staged, b, some, gpu_host_memory);
+	CaseArrays to = case_arrays(&b->memory, b, d->cases, device_alloc);
 
 	for (uint64_t first = 0; first < d->cases; first += some) {
 		Filling f = {
@@ -353,8 +325,8 @@ static void slots_take(Cuda *c, DeviceBound *b)
 
 	b->slot_cases = slot_wanted() ? slot_wanted() : min_u64(bytes / case_bytes(b), ROW_CASE);
 	for (int i = 0; b->slot_cases && i < SLOTS; i++) {
-		b->slot[i].host = host_arrays(&b->memory, b, b->slot_cases);
-		b->slot[i].device = device_arrays(&b->memory, b, b->slot_cases);
+		b->slot[i].host = case_arrays(&b->memory, b, b->slot_cases, gpu_host_memory);
+		b->slot[i].device = case_arrays(&b->memory, b, b->slot_cases, device_alloc);
 	}
 	if (!b->slot_cases)
 		fail(c->cx, MP_BAD_INPUT, "use --target cpu", "%s has too little memory for a case of %s", c->gpu->name,

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "cuda.h"
-#include "emit.h"
+#include "lanes.h"
 #include "pass.h"
 
 extern const Target target_cpu;

@@ -475,6 +475,39 @@ typedef struct RuleTiles {
 void rule_tiles(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const RuleTiles *q);
 void half_weights_store(Kernel *k);
 
+/* ---- ring.c: what tiles of fp32 and bf16 have in common ------------------------------------------------- */
+
+/* Tiles of a matrix of rows by columns (of quads, or of single ones) over blocks: a loop, which the caller ends. */
+typedef struct TileAt {
+	Reg row, col; /* first of the tile */
+	Loop loop;
+} TileAt;
+TileAt tile_begin(Kernel *k, uint64_t rows, uint64_t cols, uint32_t tile_rows, uint32_t tile_cols);
+
+typedef struct LeafRows {
+	Reg first, count;
+} LeafRows;
+LeafRows leaf_rows(Kernel *k, uint32_t leaves, uint32_t leaf);
+
+/* Columns of rows: of a buffer, or of the data. */
+typedef struct RowSource {
+	Reg base;
+	uint32_t row; /* bytes */
+	bool data;
+} RowSource;
+Reg row_place(Kernel *k, const RowSource *s, Reg row);
+Reg float_buffer(Kernel *k, uint32_t buf, uint32_t col); /* rows of floats, from this column on */
+
+/* A thread's copies of 16 bytes of rows: their columns are the same in all pieces. */
+typedef struct RowCopy {
+	Reg row, column, to, valid; /* row in a piece; column: bytes; valid: of this tile */
+	bool is_b;
+} RowCopy;
+/* Rows first .. of a leaf that ends at `end`; those past it are 0. */
+void rows_issue(Kernel *k, const RowSource from[2], const RowCopy *copy, uint32_t copies, Reg slot, Reg first, Reg end);
+Reg ring_base(Kernel *k);
+void ring_advance(Emit *e, const Tile *t, Reg slot, uint32_t bytes); /* to the next piece, of so many bytes */
+
 /* ---- tiles.c: weights that do not fit into shared memory ---------------------------------------------- */
 
 bool is_wide(const DeviceStep *s); /* a product in tiles */
@@ -530,23 +563,5 @@ enum { TALLY_WARP = 32 };
 /* NULL, or why not. shared: bytes of a block; exchange: of a team */
 const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *shared, uint64_t *exchange,
                         uint32_t *image); /* image: bytes of a leaf in Job.images */
-
-/* ---- orders.c: orders of examples of many networks ------------------------------------------------------ */
-
-/* An epoch of a network: bytes from Job.to on. A block of examples: the first of them, their place in the epoch. */
-typedef struct OrderEpoch {
-	uint64_t seed, at;
-	uint32_t number, unused;
-} OrderEpoch;
-typedef struct OrderBlock {
-	uint32_t first, at, size, unused;
-} OrderBlock;
-typedef struct OrderJob {
-	uint32_t tasks, blocks; /* blocks: of an epoch */
-	const OrderEpoch *epoch;
-	const OrderBlock *block; /* [epochs][blocks] */
-	uint32_t *to;
-} OrderJob;
-void orders_text(uint32_t threads, Arena *a, Buf *out); /* a thread has 2 * SHUFFLE_BLOCK bytes of shared memory */
 
 #endif

@@ -136,8 +136,7 @@ const char *half_tiles_columns(Kernel *k, uint32_t step); /* NULL, or what is wr
 uint32_t half_tiles_plan(Kernel *k);                      /* bytes of the rings */
 void half_product_tiles(Kernel *k, uint32_t step);
 void half_gradient_tiles(Kernel *k, Reg leaves);
-Reg half_buffer(Kernel *k, uint32_t buf, uint32_t col);  /* rows of rounded values, from this column on; */
-Reg float_buffer(Kernel *k, uint32_t buf, uint32_t col); /* of floats */
+Reg half_buffer(Kernel *k, uint32_t buf, uint32_t col); /* rows of rounded values, from this column on */
 const InputColumns *input_of(const Kernel *k, uint32_t buf, uint32_t col); /* NULL: none */
 bool is_operand(const DeviceStep *s, uint32_t access);                     /* of a product or gradient: rounded */
 /* Does a step after step i read these columns as floats? */

@@ -152,12 +152,6 @@ uint32_t half_tiles_plan(Kernel *k)
 
 /* ---- rows in global memory ---- */
 
-typedef struct RowSource {
-	Reg base;
-	uint32_t row; /* bytes */
-	bool data;
-} RowSource;
-
 const InputColumns *input_of(const Kernel *k, uint32_t buf, uint32_t col)
 {
 	for (uint32_t i = 0; buf == BUF_ACT && i < k->s->job->input_columns; i++) {
@@ -173,11 +167,6 @@ Reg half_buffer(Kernel *k, uint32_t buf, uint32_t col)
 	return place_at(k->e, pointer(k, offsetof(Job, half_buf) + buf * sizeof(uint16_t *)), (uint64_t)col * 2);
 }
 
-Reg float_buffer(Kernel *k, uint32_t buf, uint32_t col)
-{
-	return place_at(k->e, pointer(k, offsetof(Job, buf) + buf * sizeof(float *)), (uint64_t)col * 4);
-}
-
 static RowSource source_of(Kernel *k, uint32_t buf, uint32_t col)
 {
 	const InputColumns *in = input_of(k, buf, col);
@@ -187,39 +176,6 @@ static RowSource source_of(Kernel *k, uint32_t buf, uint32_t col)
 		return (RowSource){ place_at(k->e, POINTER(k, data.xh), (uint64_t)(in->half + col - in->col) * 2),
 			                j->data.xh_row * 2, true };
 	return (RowSource){ half_buffer(k, buf, col), j->cols * 2, false };
-}
-
-static Reg row_place(Kernel *k, const RowSource *s, Reg row)
-{
-	Emit *e = k->e;
-	Reg number = s->data ? load(e, REG_R, "ld.shared.u32", mad(e, row, 4, k->memory), k->at_cases) : row;
-
-	return place(e, s->base, number, s->row);
-}
-
-/* ---- tiles ---- */
-
-typedef struct TileAt {
-	Reg row, col; /* first of the tile */
-	Loop loop;
-} TileAt;
-
-/* Blocks that have no tile of this matrix begin with the next one. */
-static TileAt tile_begin(Kernel *k, const Tile *t, uint64_t rows, uint64_t cols)
-{
-	Emit *e = k->e;
-	uint32_t across = (uint32_t)ceil_div(cols, tile_cols(t)), down = (uint32_t)ceil_div(rows, tile_rows(t));
-	uint32_t blocks = k->s->team_blocks;
-	Reg first = add(e, k->block, imm((blocks - k->tiles % blocks) % blocks));
-	first = op3(e, REG_R, "selp.u32", op2(e, REG_R, "sub.u32", first, imm(blocks)), first,
-	            op2(e, REG_P, "setp.ge.u32", first, imm(blocks)));
-	TileAt at = { .loop = loop_begin(e, first, imm(across * down), blocks) };
-	k->tiles += across * down;
-	Reg line = divide(e, at.loop.i, across);
-
-	at.row = mul(e, line, tile_rows(t));
-	at.col = mul(e, modulo(e, at.loop.i, across, line), tile_cols(t));
-	return at;
 }
 
 /* What a warp has of a tile. */
@@ -241,7 +197,7 @@ static WarpTile warp_begin(Kernel *k, const DeviceStep *s, const Tile *t)
 		           .a_across = gradient,
 		           .b_across = gradient || s->by_depth };
 	Reg down = divide(e, k->half->warp, t->across), across = modulo(e, k->half->warp, t->across, down);
-	Reg base = add(e, k->memory, imm(k->at_rows));
+	Reg base = ring_base(k);
 
 	w.row = mul(e, down, 16 * t->high);
 	w.col = mul(e, across, 8 * t->wide);
@@ -266,12 +222,6 @@ static void warp_step(Kernel *k, const Tile *t, const WarpTile *w, Reg a, Reg b,
 	for (uint32_t h = 0; h < t->high; h++)
 		for (uint32_t j = 0; j < t->wide; j++)
 			multiply_add(k->e, sum[h * t->wide + j], fa[h], fb[j], start);
-}
-
-static void ring_advance(Emit *e, const Tile *t, Reg slot, uint32_t bytes)
-{
-	ins(e, "add.u32 $, $, #", slot, slot, bytes);
-	ins(e, "@$ mov.u32 $, 0", op2(e, REG_P, "setp.eq.u32", slot, imm(t->ring * bytes)), slot);
 }
 
 static void sums_new(Emit *e, Reg (*sum)[4], uint32_t tiles)
@@ -300,7 +250,7 @@ static void product_copies(Kernel *k, const DeviceStep *s, const Tile *t, const 
 	Piece p = piece_of(s, t);
 	uint32_t a_tasks = p.a_rows * (DEEP / 8), b_each = p.b_halves / 8, b_tasks = p.b_rows * b_each;
 	RowSource from = source_of(k, s->a, s->a_col);
-	Reg last = add(e, k->rows, imm(UINT32_MAX)), base = add(e, k->memory, imm(k->at_rows));
+	Reg last = add(e, k->rows, imm(UINT32_MAX)), base = ring_base(k);
 	Reg weights = place_at(e, POINTER(k, half), s->half_at * 2);
 
 	c->count = 0;
@@ -473,7 +423,7 @@ void half_product_tiles(Kernel *k, uint32_t number)
 	       t->high, t->wide);
 	k->tiles = 0;
 	WarpTile w = warp_begin(k, s, t);
-	TileAt at = tile_begin(k, t, k->s->batch_rows, s->cols);
+	TileAt at = tile_begin(k, k->s->batch_rows, s->cols, tile_rows(t), tile_cols(t));
 	uint32_t past = if_begin(e, less(e, at.row, k->rows));
 	product_copies(k, s, t, &at, &copies);
 	Reg left = op1(e, REG_R, "mov.u32", imm(s->depth)), put = op1(e, REG_R, "mov.u32", imm(0));
@@ -519,18 +469,12 @@ void half_product_tiles(Kernel *k, uint32_t number)
 
 /* ---- gradients ---- */
 
-/* A thread's copies of rows: their columns are the same in all pieces. */
-typedef struct RowCopy {
-	Reg row, column, to, valid; /* row in a piece; column: bytes */
-	bool is_b;
-} RowCopy;
-
 static uint32_t gradient_copies(Kernel *k, const DeviceStep *s, const Tile *t, const TileAt *at, RowCopy *copy)
 {
 	Emit *e = k->e;
 	Piece p = piece_of(s, t);
 	uint32_t count = 0, threads = k->s->threads;
-	Reg base = add(e, k->memory, imm(k->at_rows));
+	Reg base = ring_base(k);
 
 	for (uint32_t b = 0; b < 2; b++) {
 		uint32_t each = (b ? p.b_halves : p.a_halves) / 8, tasks = each * DEEP;
@@ -548,23 +492,6 @@ static uint32_t gradient_copies(Kernel *k, const DeviceStep *s, const Tile *t, c
 		}
 	}
 	return count;
-}
-
-/* Rows first .. of a leaf that ends at `end`; those past it are 0. */
-static void gradient_issue(Kernel *k, const RowSource from[2], const RowCopy *copy, uint32_t copies, Reg slot,
-                           Reg first, Reg end)
-{
-	Emit *e = k->e;
-
-	for (uint32_t i = 0; i < copies; i++) {
-		const RowCopy *x = &copy[i];
-		Reg row = add(e, first, x->row), is_row = less(e, row, end);
-		Reg real = op3(e, REG_R, "selp.u32", row, imm(0), is_row);
-		Reg bytes = op3(e, REG_R, "selp.u32", imm(16), imm(0), is_row);
-		ins(e, "@$ cp.async.cg.shared.global [$], [$], 16, $", x->valid, add(e, x->to, slot),
-		    place(e, row_place(k, &from[x->is_b], real), x->column, 1), bytes);
-	}
-	ins(e, "cp.async.commit_group");
 }
 
 static void sums_add(Emit *e, uint32_t tiles, Reg (*to)[4], Reg (*from)[4])
@@ -605,29 +532,29 @@ static void piece_add(Kernel *k, const Tile *t, const WarpTile *w, Reg get, uint
 	}
 }
 
-/* The sum of a leaf of rows first .. first + count - 1. A slice that is not complete at its end is joined there: -0 if
- * there was none, which changes nothing. */
+/* The sum of a leaf. A slice that is not complete at its end is joined there: -0 if there was none, which changes
+ * nothing. */
 static void gradient_leaf(Kernel *k, const DeviceStep *s, const Tile *t, const WarpTile *w, const RowCopy *copy,
-                          uint32_t copies, uint32_t slice, Reg first, Reg count, Reg (*sum)[4])
+                          uint32_t copies, uint32_t slice, LeafRows leaf, Reg (*sum)[4])
 {
 	Emit *e = k->e;
 	uint32_t bytes = piece_of(s, t).bytes, tiles = t->high * t->wide;
 	RowSource from[2] = { source_of(k, s->a, s->a_col), source_of(k, s->c, s->c_col) };
 	Reg put = op1(e, REG_R, "mov.u32", imm(0)), get = op1(e, REG_R, "mov.u32", imm(0));
-	Reg next = op1(e, REG_R, "mov.u32", first), end = add(e, first, count), part[8][4];
+	Reg next = op1(e, REG_R, "mov.u32", leaf.first), end = add(e, leaf.first, leaf.count), part[8][4];
 
 	sums_new(e, part, tiles);
 	sums_fill(e, tiles, part, 0);
 	sums_fill(e, tiles, sum, -0.0f);
 	for (uint32_t i = 0; i + 1 < t->ring; i++) {
-		gradient_issue(k, from, copy, copies, put, next, end);
+		rows_issue(k, from, copy, copies, put, next, end);
 		ins(e, "add.u32 $, $, #", next, next, (uint32_t)DEEP);
 		ring_advance(e, t, put, bytes);
 	}
-	Loop l = loop_begin(e, imm(0), count, DEEP);
+	Loop l = loop_begin(e, imm(0), leaf.count, DEEP);
 	ins(e, "cp.async.wait_group #", t->ring - 2);
 	barrier_block(e);
-	gradient_issue(k, from, copy, copies, put, next, end);
+	rows_issue(k, from, copy, copies, put, next, end);
 	ins(e, "add.u32 $, $, #", next, next, (uint32_t)DEEP);
 	ring_advance(e, t, put, bytes);
 	uint32_t idle = if_begin(e, w->works);
@@ -636,7 +563,7 @@ static void gradient_leaf(Kernel *k, const DeviceStep *s, const Tile *t, const W
 	ring_advance(e, t, get, bytes);
 	loop_end(e, &l);
 	if (slice > DEEP) { /* rows that end in the first half of a slice */
-		Reg rest = op2(e, REG_R, "and.b32", add(e, count, imm(UINT32_MAX)), imm(slice - 1));
+		Reg rest = op2(e, REG_R, "and.b32", add(e, leaf.count, imm(UINT32_MAX)), imm(slice - 1));
 		uint32_t none = if_begin(e, less(e, rest, imm(DEEP)));
 		sums_add(e, tiles, sum, part);
 		if_end(e, none);
@@ -659,13 +586,10 @@ static void gradient_step(Kernel *k, uint32_t number, uint32_t kind)
 	for (uint32_t i = 0; i < MOST_SETS; i++)
 		sums_new(e, stack[i], tiles);
 	WarpTile w = warp_begin(k, s, t);
-	TileAt at = tile_begin(k, t, s->depth, s->cols);
+	TileAt at = tile_begin(k, s->depth, s->cols, tile_rows(t), tile_cols(t));
 	uint32_t copies = gradient_copies(k, s, t, &at, copy);
-	Reg size = divide(e, k->rows, leaves), longer = modulo(e, k->rows, leaves, size);
 	for (uint32_t n = 0; n < leaves; n++) {
-		Reg one = op3(e, REG_R, "selp.u32", imm(1), imm(0), less(e, imm(n), longer));
-		Reg first = add(e, mul(e, size, n), op2(e, REG_R, "min.u32", longer, imm(n)));
-		gradient_leaf(k, s, t, &w, copy, copies, k->s->slice[kind], first, add(e, size, one), stack[depth++]);
+		gradient_leaf(k, s, t, &w, copy, copies, k->s->slice[kind], leaf_rows(k, leaves, n), stack[depth++]);
 		for (uint32_t l = 0; n >> l & 1; l++, depth--)
 			sums_add(e, tiles, stack[depth - 2], stack[depth - 1]);
 	}

@@ -102,23 +102,11 @@ uint32_t tiles_plan(Kernel *k)
 
 /* ---- rows in global memory ---- */
 
-/* Columns of rows: of a buffer, or of the data. */
-typedef struct RowSource {
-	Reg base;
-	uint32_t row; /* bytes */
-	bool data;
-} RowSource;
-
 static bool is_input(const Kernel *k, uint32_t buf, uint32_t col)
 {
 	const InputColumns *in = &k->s->input[0];
 
 	return buf == BUF_ACT && col >= in->col && col < in->col + in->count;
-}
-
-static Reg buffer(Kernel *k, uint32_t buf, uint32_t col)
-{
-	return place_at(k->e, pointer(k, offsetof(Job, buf) + buf * sizeof(float *)), (uint64_t)col * 4);
 }
 
 static RowSource source_of(Kernel *k, uint32_t buf, uint32_t col)
@@ -129,15 +117,7 @@ static RowSource source_of(Kernel *k, uint32_t buf, uint32_t col)
 		uint32_t input = col - k->s->input[0].col + k->s->input[0].input;
 		return (RowSource){ place_at(k->e, POINTER(k, data.x), (uint64_t)input * 4), j->data.x_row * 4, true };
 	}
-	return (RowSource){ buffer(k, buf, col), j->cols * 4, false };
-}
-
-static Reg row_place(Kernel *k, const RowSource *s, Reg row)
-{
-	Emit *e = k->e;
-	Reg number = s->data ? load(e, REG_R, "ld.shared.u32", mad(e, row, 4, k->memory), k->at_cases) : row;
-
-	return place(e, s->base, number, s->row);
+	return (RowSource){ float_buffer(k, buf, col), j->cols * 4, false };
 }
 
 /* ---- copies ---- */
@@ -162,30 +142,6 @@ static Reg global(Emit *e, Reg from) /* one that changes */
 
 /* ---- products ---- */
 
-typedef struct TileAt {
-	Reg row, quad; /* first of the tile */
-	Loop loop;
-} TileAt;
-
-static TileAt tile_begin(Kernel *k, const Tile *t, uint64_t rows, uint64_t quads)
-{
-	Emit *e = k->e;
-	uint32_t across = (uint32_t)ceil_div(quads, tile_quads(t)), down = (uint32_t)ceil_div(rows, tile_rows(t));
-	uint32_t blocks = k->s->team_blocks;
-	Reg first = add(e, k->block, imm((blocks - k->tiles % blocks) % blocks));
-	first = op3(e, REG_R, "selp.u32", op2(e, REG_R, "sub.u32", first, imm(blocks)), first,
-	            op2(e, REG_P, "setp.ge.u32", first, imm(blocks)));
-	TileAt at = { .loop = loop_begin(e, first, imm(across * down), blocks) };
-	k->tiles += across * down; /* blocks that have no tile of this matrix begin with the next one */
-	Reg line = divide(e, at.loop.i, across);
-
-	at.row = mul(e, line, tile_rows(t));
-	at.quad = mul(e, modulo(e, at.loop.i, across, line), tile_quads(t));
-	return at;
-}
-
-static Reg ring_base(Kernel *k) { return add(k->e, k->memory, imm(k->at_rows)); }
-
 static void product_copies(Kernel *k, const DeviceStep *s, const Tile *t, const TileAt *at, Reg weights, Copies *c)
 {
 	Emit *e = k->e;
@@ -207,7 +163,7 @@ static void product_copies(Kernel *k, const DeviceStep *s, const Tile *t, const 
 	for (uint32_t i = 0; i < ceil_div(b_tasks, threads); i++) {
 		Copy *x = &c->copy[c->count++];
 		Reg task = add(e, k->tid, imm(i * threads)), line = divide(e, task, tile_quads(t));
-		Reg quad = modulo(e, task, tile_quads(t), line), col = add(e, at->quad, quad);
+		Reg quad = modulo(e, task, tile_quads(t), line), col = add(e, at->col, quad);
 		x->index = line;
 		x->valid =
 			op2(e, REG_P, "and.pred", less(e, task, imm(b_tasks)), less(e, col, imm((uint32_t)ceil_div(s->cols, 4))));
@@ -230,12 +186,6 @@ static void product_issue(Kernel *k, const DeviceStep *s, const Tile *t, const C
 		ins(e, "add.u64 $, $, #", x->from, x->from, i < a_copies ? DEPTH_PIECE * 4 : DEPTH_PIECE * s->b_row * 4);
 	}
 	ins(e, "cp.async.commit_group");
-}
-
-static void ring_advance(Emit *e, const Tile *t, Reg slot, uint32_t bytes)
-{
-	ins(e, "add.u32 $, $, #", slot, slot, bytes);
-	ins(e, "@$ mov.u32 $, 0", op2(e, REG_P, "setp.eq.u32", slot, imm(t->ring * bytes)), slot);
 }
 
 static void sum_add(Emit *e, Reg sum[4], Reg a, const Reg b[4])
@@ -305,19 +255,19 @@ static void product_store(Kernel *k, const DeviceStep *s, Reg row, Reg quad, Reg
 {
 	Emit *e = k->e;
 	Reg offset = mad(e, row, k->s->job->cols * 4, mul(e, quad, 16));
-	Reg c = place(e, buffer(k, s->c, s->c_col), offset, 1);
+	Reg c = place(e, float_buffer(k, s->c, s->c_col), offset, 1);
 
 	if (s->after == AFTER_UNITS) {
 		if (s->c != BUF_ACT)
 			store_global(k, c, quad, s->cols, v);
 		for (uint32_t i = 0; i < 4; i++)
 			v[i] = unit_value(e, s->fn, v[i]);
-		c = place(e, buffer(k, BUF_ACT, s->c_col), offset, 1);
+		c = place(e, float_buffer(k, BUF_ACT, s->c_col), offset, 1);
 	} else if (s->after == AFTER_DELTAS) {
 		Reg out[4], net[4];
-		load_quad(e, "global", out, place(e, buffer(k, BUF_ACT, s->c_col), offset, 1), 0);
+		load_quad(e, "global", out, place(e, float_buffer(k, BUF_ACT, s->c_col), offset, 1), 0);
 		if (s->keeps_net)
-			load_quad(e, "global", net, place(e, buffer(k, BUF_NET, s->c_col), offset, 1), 0);
+			load_quad(e, "global", net, place(e, float_buffer(k, BUF_NET, s->c_col), offset, 1), 0);
 		for (uint32_t i = 0; i < 4; i++) {
 			Reg slope = unit_slope(e, s->fn, s->keeps_net ? net[i] : out[i], out[i]);
 			slope = op2(e, REG_F, "add.rn.ftz.f32", slope, imm_f(s->offset));
@@ -335,7 +285,7 @@ static void product_start(Kernel *k, const DeviceStep *s, const Tile *t, const T
 	const float *zero = k->s->job->zero;
 
 	for (uint32_t j = 0; j < t->wide; j++) {
-		Reg quad = add(e, add(e, at->quad, across), imm(j * t->across)), start[4];
+		Reg quad = add(e, add(e, at->col, across), imm(j * t->across)), start[4];
 		quad = op2(e, REG_R, "min.u32", quad, imm((s->cols - 1) / 4));
 		if (s->start && s->start != zero)
 			load_quad(e, "global", start, place(e, weight_place(k, s->start), quad, 16), 0);
@@ -343,9 +293,10 @@ static void product_start(Kernel *k, const DeviceStep *s, const Tile *t, const T
 			Reg row = add(e, add(e, at->row, down), imm(h * t->down));
 			row = op2(e, REG_R, "min.u32", row, add(e, k->rows, imm(UINT32_MAX)));
 			if (!s->start)
-				load_quad(e, "global", sums->sum[h][j],
-				          place(e, buffer(k, s->c, s->c_col), mad(e, row, k->s->job->cols * 4, mul(e, quad, 16)), 1),
-				          0);
+				load_quad(
+					e, "global", sums->sum[h][j],
+					place(e, float_buffer(k, s->c, s->c_col), mad(e, row, k->s->job->cols * 4, mul(e, quad, 16)), 1),
+					0);
 			for (uint32_t i = 0; i < 4 && s->start; i++)
 				sums->sum[h][j][i] = op1(e, REG_F, "mov.f32", s->start == zero ? imm_f(0) : start[i]);
 		}
@@ -366,7 +317,7 @@ void product_tiles(Kernel *k, uint32_t number)
 	remark(e, "product %u x %u: a thread has %u rows by %u quads, a tile %u x %u threads", s->depth, s->cols, t->high,
 	       t->wide, t->down, t->across);
 	k->tiles = 0;
-	TileAt at = tile_begin(k, t, k->s->batch_rows, ceil_div(s->cols, 4));
+	TileAt at = tile_begin(k, k->s->batch_rows, ceil_div(s->cols, 4), tile_rows(t), tile_quads(t));
 	uint32_t past = if_begin(e, less(e, at.row, k->rows));
 	product_copies(k, s, t, &at, weights, &copies);
 	Reg left = op1(e, REG_R, "mov.u32", imm(s->depth)), put = op1(e, REG_R, "mov.u32", imm(0));
@@ -400,7 +351,7 @@ void product_tiles(Kernel *k, uint32_t number)
 	for (uint32_t h = 0; h < t->high; h++)
 		for (uint32_t j = 0; j < t->wide; j++) {
 			Reg row = add(e, add(e, at.row, down), imm(h * t->down));
-			Reg quad = add(e, add(e, at.quad, across), imm(j * t->across));
+			Reg quad = add(e, add(e, at.col, across), imm(j * t->across));
 			Reg real =
 				op2(e, REG_P, "and.pred", less(e, row, k->rows), less(e, quad, imm((uint32_t)ceil_div(s->cols, 4))));
 			uint32_t none = if_begin(e, real);
@@ -414,26 +365,6 @@ void product_tiles(Kernel *k, uint32_t number)
 }
 
 /* ---- gradients ---- */
-
-/* Rows of a leaf: the first, and their number. */
-typedef struct LeafRows {
-	Reg first, count;
-} LeafRows;
-
-static LeafRows leaf_rows(Kernel *k, uint32_t leaves, uint32_t leaf)
-{
-	Emit *e = k->e;
-	Reg size = divide(e, k->rows, leaves), longer = modulo(e, k->rows, leaves, size);
-	Reg one = op3(e, REG_R, "selp.u32", imm(1), imm(0), less(e, imm(leaf), longer));
-
-	return (LeafRows){ add(e, mul(e, size, leaf), op2(e, REG_R, "min.u32", longer, imm(leaf))), add(e, size, one) };
-}
-
-/* A thread's copies of rows: their columns are the same in all pieces. */
-typedef struct RowCopy {
-	Reg row, column, to, valid; /* row in a piece; column: bytes */
-	bool is_b;
-} RowCopy;
 
 static uint32_t gradient_copies(Kernel *k, const DeviceStep *s, const Tile *t, const TileAt *at, RowCopy *copy)
 {
@@ -449,7 +380,7 @@ static uint32_t gradient_copies(Kernel *k, const DeviceStep *s, const Tile *t, c
 			x->is_b = b;
 			x->row = divide(e, task, quads);
 			quad = modulo(e, task, quads, x->row);
-			Reg col = add(e, b ? at->quad : a_first, quad);
+			Reg col = add(e, b ? at->col : a_first, quad);
 			uint32_t most = (uint32_t)ceil_div(b ? s->cols : s->depth, 4);
 			x->valid = op2(e, REG_P, "and.pred", less(e, task, imm(tasks)), less(e, col, imm(most)));
 			x->column = mul(e, col, 16);
@@ -457,24 +388,6 @@ static uint32_t gradient_copies(Kernel *k, const DeviceStep *s, const Tile *t, c
 		}
 	}
 	return count;
-}
-
-/* Rows first .. of a leaf that ends at `end`; those past it are 0. */
-static void gradient_issue(Kernel *k, const RowSource from[2], const RowCopy *copy, uint32_t copies, Reg slot,
-                           Reg first, Reg end)
-{
-	Emit *e = k->e;
-
-	for (uint32_t i = 0; i < copies; i++) {
-		const RowCopy *x = &copy[i];
-		Reg row = add(e, first, x->row), is_row = less(e, row, end), to = add(e, x->to, slot);
-		Reg real = op3(e, REG_R, "selp.u32", row, imm(0), is_row);
-		Reg at = place(e, row_place(k, &from[x->is_b], real), x->column, 1);
-		ins(e, "@$ cp.async.cg.shared.global [$], [$], 16", op2(e, REG_P, "and.pred", is_row, x->valid), to, at);
-		Reg past = op2(e, REG_P, "and.pred", op1(e, REG_P, "not.pred", is_row), x->valid);
-		ins(e, "@$ st.shared.v4.f32 [$], {0f00000000, 0f00000000, 0f00000000, 0f00000000}", past, to);
-	}
-	ins(e, "cp.async.commit_group");
 }
 
 /* Rows of a piece: some are loaded before those that come first are added. */
@@ -516,7 +429,7 @@ static void gradient_leaf(Kernel *k, const DeviceStep *s, const Tile *t, const R
 			for (uint32_t n = 0; n < 4; n++)
 				sums->sum[h][j][n] = op1(e, REG_F, "mov.f32", imm_f(0));
 	for (uint32_t i = 0; i + 1 < t->ring; i++) {
-		gradient_issue(k, from, copy, copies, put, next, end);
+		rows_issue(k, from, copy, copies, put, next, end);
 		ins(e, "add.u32 $, $, #", next, next, (uint32_t)ROW_PIECE);
 		ring_advance(e, t, put, bytes);
 	}
@@ -525,7 +438,7 @@ static void gradient_leaf(Kernel *k, const DeviceStep *s, const Tile *t, const R
 	Loop l = loop_begin(e, imm(0), leaf.count, ROW_PIECE);
 	ins(e, "cp.async.wait_group #", t->ring - 2);
 	barrier_block(e);
-	gradient_issue(k, from, copy, copies, put, next, end);
+	rows_issue(k, from, copy, copies, put, next, end);
 	ins(e, "add.u32 $, $, #", next, next, (uint32_t)ROW_PIECE);
 	ring_advance(e, t, put, bytes);
 	uint32_t idle = if_begin(e, works);
@@ -556,7 +469,7 @@ static void gradient_step(Kernel *k, uint32_t number, uint32_t leaves)
 
 	remark(e, "gradient %u x %u: a thread has %u rows by %u quads, a tile %u x %u threads", s->depth, s->cols, t->high,
 	       t->wide, t->down, t->across);
-	TileAt at = tile_begin(k, t, s->depth, ceil_div(s->cols, 4));
+	TileAt at = tile_begin(k, s->depth, ceil_div(s->cols, 4), tile_rows(t), tile_quads(t));
 	uint32_t copies = gradient_copies(k, s, t, &at, copy);
 	for (uint32_t n = 0; n < leaves; n++) {
 		gradient_leaf(k, s, t, copy, copies, leaf_rows(k, leaves, n), &stack[depth++]);
@@ -569,7 +482,7 @@ static void gradient_step(Kernel *k, uint32_t number, uint32_t leaves)
 	uint32_t idle = if_begin(e, less(e, k->tid, imm(t->across * t->down)));
 	for (uint32_t j = 0; j < t->wide; j++) {
 		RuleQuads q = { .row = add(e, at.row, mul(e, down, t->high)),
-			            .quad = add(e, add(e, at.quad, across), imm(j * t->across)),
+			            .quad = add(e, add(e, at.col, across), imm(j * t->across)),
 			            .rows = t->high };
 		for (uint32_t h = 0; h < t->high; h++)
 			memcpy(q.g[h], stack[0].sum[h][j], sizeof q.g[h]);
@@ -625,7 +538,8 @@ static void quads_move(Kernel *k, uint32_t buf, uint32_t col, uint32_t quads, bo
 	Reg row = divide(e, l.i, quads), quad = modulo(e, l.i, quads, row);
 	uint32_t end = if_begin(e, less(e, row, k->my_rows));
 	Reg here = add(e, mad(e, row, k->row, mad(e, quad, 16, k->memory)), imm(k->at_rows + column_at(k, buf, col)));
-	Reg there = place(e, buffer(k, buf, col), mad(e, add(e, k->row0, row), k->s->job->cols * 4, mul(e, quad, 16)), 1);
+	Reg there =
+		place(e, float_buffer(k, buf, col), mad(e, add(e, k->row0, row), k->s->job->cols * 4, mul(e, quad, 16)), 1);
 
 	quad_move(e, here, there, out);
 	if_end(e, end);
@@ -661,7 +575,7 @@ void ones_store(Kernel *k)
 	for (uint32_t i = 0; i < s->one_columns; i++) {
 		Reg first = mad(e, k->block, s->threads, k->tid);
 		Loop l = loop_begin(e, first, imm(s->batch_rows), s->team_blocks * s->threads);
-		ins(e, "st.global.f32 [$], 0f3F800000", place(e, buffer(k, BUF_ACT, s->ones[i]), l.i, s->job->cols * 4));
+		ins(e, "st.global.f32 [$], 0f3F800000", place(e, float_buffer(k, BUF_ACT, s->ones[i]), l.i, s->job->cols * 4));
 		loop_end(e, &l);
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lanes: restarts of tiny networks. A kernel has a thread for each seed, or several (teams.c); the text of both is for
- * the network at hand. */
+/* lanes: kernels that only restarts need. Tiny networks have a thread for each seed, or several (teams.c), and the text
+ * of both is for the network at hand; larger ones shuffle examples of all seeds on the device (orders.c). */
 #ifndef LANES_H
 #define LANES_H
 
@@ -141,5 +141,23 @@ Reg row_of(Lanes *k, size_t field, Reg number, uint32_t rows);
 void seed_store(Lanes *k);
 Reg seed_number(Lanes *k, Reg i); /* of number i of the list, or a new one; a number that is too large: none */
 Reg list_next(Lanes *k);          /* number in the list that no thread has begun */
+
+/* ---- orders.c: orders of examples of many networks ------------------------------------------------------ */
+
+/* An epoch of a network: bytes from Job.to on. A block of examples: the first of them, their place in the epoch. */
+typedef struct OrderEpoch {
+	uint64_t seed, at;
+	uint32_t number, unused;
+} OrderEpoch;
+typedef struct OrderBlock {
+	uint32_t first, at, size, unused;
+} OrderBlock;
+typedef struct OrderJob {
+	uint32_t tasks, blocks; /* blocks: of an epoch */
+	const OrderEpoch *epoch;
+	const OrderBlock *block; /* [epochs][blocks] */
+	uint32_t *to;
+} OrderJob;
+void orders_text(uint32_t threads, Arena *a, Buf *out); /* a thread has 2 * SHUFFLE_BLOCK bytes of shared memory */
 
 #endif

@@ -46,46 +46,25 @@ void ins(Emit *e, const char *fmt, ...)
 	va_end(ap);
 }
 
-Reg op1(Emit *e, uint32_t type, const char *name, Reg a)
+static Reg op(Emit *e, uint32_t type, const char *name, uint32_t count, const Reg *from)
 {
 	Reg d = reg(e, type);
 
 	buf_printf(&e->text, "\t%s ", name);
 	put_reg(e, d);
-	buf_puts(&e->text, ", ");
-	put_reg(e, a);
+	for (uint32_t i = 0; i < count; i++) {
+		buf_puts(&e->text, ", ");
+		put_reg(e, from[i]);
+	}
 	buf_puts(&e->text, ";\n");
 	return d;
 }
 
-Reg op2(Emit *e, uint32_t type, const char *name, Reg a, Reg b)
-{
-	Reg d = reg(e, type);
-
-	buf_printf(&e->text, "\t%s ", name);
-	put_reg(e, d);
-	buf_puts(&e->text, ", ");
-	put_reg(e, a);
-	buf_puts(&e->text, ", ");
-	put_reg(e, b);
-	buf_puts(&e->text, ";\n");
-	return d;
-}
-
+Reg op1(Emit *e, uint32_t type, const char *name, Reg a) { return op(e, type, name, 1, &a); }
+Reg op2(Emit *e, uint32_t type, const char *name, Reg a, Reg b) { return op(e, type, name, 2, (Reg[]){ a, b }); }
 Reg op3(Emit *e, uint32_t type, const char *name, Reg a, Reg b, Reg c)
 {
-	Reg d = reg(e, type);
-
-	buf_printf(&e->text, "\t%s ", name);
-	put_reg(e, d);
-	buf_puts(&e->text, ", ");
-	put_reg(e, a);
-	buf_puts(&e->text, ", ");
-	put_reg(e, b);
-	buf_puts(&e->text, ", ");
-	put_reg(e, c);
-	buf_puts(&e->text, ";\n");
-	return d;
+	return op(e, type, name, 3, (Reg[]){ a, b, c });
 }
 
 void remark(Emit *e, const char *fmt, ...)

@@ -2,7 +2,7 @@
 /* Orders of examples of many networks. In: seeds, epochs, the order of blocks of examples. Out: the text of a kernel
  * that shuffles the examples of every block as order_at of lib/base/random.c does. A thread has a block at a time, in
  * shared memory: numbers of 16 bits. */
-#include "emit.h"
+#include "lanes.h"
 
 static Reg order_param(Emit *e, uint32_t type, size_t field)
 {
