@@ -34,61 +34,29 @@ static double half_get(uint16_t h)
 	return h & 0x8000 ? -v : v;
 }
 
-static double get_f32(const uint8_t *p)
-{
-	float v;
-	memcpy(&v, p, 4);
-	return v;
-}
-static double get_f64(const uint8_t *p)
-{
-	double v;
-	memcpy(&v, p, 8);
-	return v;
-}
+#define GETTER(NAME, TYPE)                     \
+	static double get_##NAME(const uint8_t *p) \
+	{                                          \
+		TYPE v;                                \
+		memcpy(&v, p, sizeof v);               \
+		return (double)v;                      \
+	}
+GETTER(f32, float)
+GETTER(f64, double)
+GETTER(u8, uint8_t)
+GETTER(i8, int8_t)
+GETTER(u16, uint16_t)
+GETTER(i16, int16_t)
+GETTER(u32, uint32_t)
+GETTER(i32, int32_t)
+GETTER(u64, uint64_t)
+GETTER(i64, int64_t)
+#undef GETTER
 static double get_f16(const uint8_t *p)
 {
 	uint16_t v;
 	memcpy(&v, p, 2);
 	return half_get(v);
-}
-static double get_u8(const uint8_t *p) { return *p; }
-static double get_i8(const uint8_t *p) { return (int8_t)*p; }
-static double get_u16(const uint8_t *p)
-{
-	uint16_t v;
-	memcpy(&v, p, 2);
-	return v;
-}
-static double get_i16(const uint8_t *p)
-{
-	int16_t v;
-	memcpy(&v, p, 2);
-	return v;
-}
-static double get_u32(const uint8_t *p)
-{
-	uint32_t v;
-	memcpy(&v, p, 4);
-	return v;
-}
-static double get_i32(const uint8_t *p)
-{
-	int32_t v;
-	memcpy(&v, p, 4);
-	return v;
-}
-static double get_u64(const uint8_t *p)
-{
-	uint64_t v;
-	memcpy(&v, p, 8);
-	return (double)v;
-}
-static double get_i64(const uint8_t *p)
-{
-	int64_t v;
-	memcpy(&v, p, 8);
-	return (double)v;
 }
 static double get_bool(const uint8_t *p) { return *p != 0; }
 

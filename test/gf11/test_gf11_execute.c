@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include "execute.h"
+#include "gf11_short.h"
 
 #if defined __SANITIZE_ADDRESS__
 enum { SANITIZED = 1 };
@@ -20,29 +21,17 @@ enum { SANITIZED = 0 };
 enum { PROGRAMS = SANITIZED ? 600 : 2500, MICROWORDS = SANITIZED ? 60 : 250 };
 enum { PROCS = 70, SRAM = 96, DRAM = 64, REGISTERS = 128, CONDITIONS = 8, BASES = 4 };
 
-/* Short pipelines, so that small programs keep them full; two blocks of processors, the second not full. */
+/* Two blocks of processors, the second not full. */
 static Machine small_machine(void)
 {
 	return (Machine){ .name = "small",
 		              .processors = PROCS,
-		              .clock = 50,
 		              .registers = REGISTERS,
 		              .sram = SRAM,
 		              .dram = DRAM,
 		              .conditions = CONDITIONS,
 		              .relocations = BASES,
-		              .alu_latency = 5,
-		              .alu_interval = 1,
-		              .sram_latency = 3,
-		              .sram_interval = 1,
-		              .lookup_latency = 4,
-		              .store_latency = 2,
-		              .dram_latency = 8,
-		              .dram_interval = 4,
-		              .dram_banks = 4,
-		              .dram_busy = 6,
-		              .switch_latency = 6,
-		              .switch_interval = 4,
+		              SHORT_PIPELINES,
 		              .switch_ports = 81,
 		              .crossbar = 9,
 		              .configurations = 4,

@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include "execute.h"
+#include "gf11_short.h"
 
 enum { PROCS = 300, SRAM = 128, DRAM = 64, PORTS = 324, BASES = 4, WORDS = 24, SETS = 4 };
 enum { SHIFT_1, SHIFT_64, SHIFT_77, EXCHANGE_1, EXCHANGE_64, RANDOM, SPARSE, CONFIGURATIONS };
@@ -12,24 +13,12 @@ enum { SHIFT_1, SHIFT_64, SHIFT_77, EXCHANGE_1, EXCHANGE_64, RANDOM, SPARSE, CON
 static const Machine machine = {
 	.name = "switched",
 	.processors = PROCS,
-	.clock = 50,
 	.registers = 256,
 	.sram = SRAM,
 	.dram = DRAM,
 	.conditions = 8,
 	.relocations = BASES,
-	.alu_latency = 5,
-	.alu_interval = 1,
-	.sram_latency = 3,
-	.sram_interval = 1,
-	.lookup_latency = 4,
-	.store_latency = 2,
-	.dram_latency = 8,
-	.dram_interval = 4,
-	.dram_banks = 4,
-	.dram_busy = 6,
-	.switch_latency = 6,
-	.switch_interval = 4,
+	SHORT_PIPELINES,
 	.switch_ports = PORTS,
 	.crossbar = 18,
 	.configurations = CONFIGURATIONS,

@@ -6,6 +6,7 @@
 
 #include "test.h"
 
+#include "gf11_short.h"
 #include "gf11_sim.h"
 
 enum {
@@ -24,24 +25,12 @@ static inline Machine toy_machine(void)
 {
 	return (Machine){ .name = "toy",
 		              .processors = 1,
-		              .clock = 50,
 		              .registers = TOY_REGISTERS,
 		              .sram = TOY_SRAM,
 		              .dram = TOY_DRAM,
 		              .conditions = TOY_CONDITIONS,
 		              .relocations = TOY_BASES,
-		              .alu_latency = 5,
-		              .alu_interval = 1,
-		              .sram_latency = 3,
-		              .sram_interval = 1,
-		              .lookup_latency = 4,
-		              .store_latency = 2,
-		              .dram_latency = 8,
-		              .dram_interval = 4,
-		              .dram_banks = 4,
-		              .dram_busy = 6,
-		              .switch_latency = 6,
-		              .switch_interval = 4,
+		              SHORT_PIPELINES,
 		              .switch_ports = 4,
 		              .crossbar = 2,
 		              .configurations = 4,
