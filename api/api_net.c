@@ -243,7 +243,7 @@ static void print_body(void *arg)
 		if (plan)
 			plan_print(a->run->plan, &out);
 		else
-			a->run->target->print(a->run->program, &out);
+			a->run->target->print(&a->run->cx, a->run->program, NULL, &out);
 	}
 	a->write(a->user, out.s, out.len);
 }

@@ -19,9 +19,7 @@ static void print_body(void *arg)
 	if (data)
 		run_check_data(&r->cx, r->net, data, true);
 	run_start(r);
-	if (data)
-		r->target->bind(&r->cx, r->program, data);
-	r->target->print(r->program, &out);
+	r->target->print(&r->cx, r->program, data, &out);
 	a->write(a->user, out.s, out.len);
 }
 

@@ -18,7 +18,7 @@ static const Option options[] = {
 static const OptionGroup groups[] = {
 	{ "Options", options, NULL },
 	{ "Figures", figure_options, NULL },
-	{ "Machine", NULL, " target input precision " },
+	{ "Machine", NULL, " target input precision batch " },
 	{ NULL, NULL, NULL },
 };
 
@@ -28,6 +28,8 @@ static const Example examples[] = {
 	{ "microprop show examples/xor.topo --stage program --target ref", "as the target executes it" },
 	{ "microprop show examples/xor.topo --stage program --input index",
 	  "the steps of an epoch on sparse inputs (CSR)" },
+	{ "microprop show examples/letters.topo --stage program --target cuda --batch 512",
+	  "shape, tiles, shared memory and steps of a kernel; no GPU is needed" },
 	{ "microprop show net.topo --figure network --svg net.svg", "a drawing of groups and blocks" },
 	{ "microprop show net.topo net.safetensors --figure hinton --block 'hidden->out' --svg weights.svg",
 	  "a Hinton diagram of trained weights" },
@@ -36,14 +38,17 @@ static const Example examples[] = {
 	{ NULL, NULL },
 };
 
-/* On cpu it depends on the inputs: those that --input assumes, else those of the data that the topology names. */
+/* On cpu it depends on the inputs: those that --input assumes, else those of the data that the topology names. On cuda
+ * it depends on the batch, too, and so on that data. */
 static int program_print(Session *s, const Args *a, FILE *f)
 {
-	const char *data = args_text(a, "input") ? NULL : mp_net_get_info(s->net)->data;
+	const char *data = mp_net_get_info(s->net)->data;
 	int rc = session_run(s);
 	if (!rc)
 		rc = session_set(s, a);
-	if (!rc && data && strcmp(mp_run_get(s->run, "target"), "cpu") == 0)
+	const char *target = mp_run_get(s->run, "target");
+	bool needs_data = strcmp(target, "cuda") == 0 || (strcmp(target, "cpu") == 0 && !args_text(a, "input"));
+	if (!rc && data && needs_data)
 		rc = session_data(&s->data, data, mp_net_get_info(s->net)->data_options);
 	return rc ? rc : after_run(s->run, mp_run_print(s->run, s->data, show_lines, f));
 }
@@ -297,7 +302,9 @@ const Command show_command = {
 		"Prints the network of a topology file: a summary and the network itself, or one stage of its "
 		"compilation: net (groups and connections; true is the bias unit), plan (the order of computation) or program "
 		"(as the target executes it: on cpu for the data that the file names, or with --input as if inputs were dense "
-		"or index lists). Of a model, a file that train saved, also the columns of its table (role, kind, categories, "
+		"or index lists; on cuda for that data and --batch, with the predicted time of an update, for the GPU of this "
+		"computer or, if there is none, an H200). Of a model, a file that train saved, also the columns of its table "
+		"(role, kind, categories, "
 		"scale), task, classes, and the metrics of the rows held out when it was saved.\n\n"
 		"With --figure, draws the network, its weights (those of a model, or FILE.topo WEIGHTS; else those that "
 		"training "

@@ -22,6 +22,15 @@ static double links_of_inputs(const Net *net)
 	return n;
 }
 
+double case_operations(const Net *net, const Data *data)
+{
+	double share = data && data->x_indptr && data->cases
+	                   ? (double)data->x_indptr[data->cases] / ((double)data->cases * (double)max_u32(data->inputs, 1))
+	                   : 1;
+
+	return 4.5 * ((double)net->links - links_of_inputs(net) * (1 - share));
+}
+
 static TrainingWork workload_of(const Run *r, const Data *data)
 {
 	uint64_t examples = run_examples(r->net, data);
@@ -30,13 +39,9 @@ static TrainingWork workload_of(const Run *r, const Data *data)
 	TrainingWork w = {
 		.net = r->net, .opt = &r->opt, .data = data, .updates = examples ? ceil_div(examples, batch) : 0
 	};
-	double share = data->x_indptr && data->cases
-	                   ? (double)data->x_indptr[data->cases] / ((double)data->cases * (double)max_u32(data->inputs, 1))
-	                   : 1;
-	double skipped = links_of_inputs(r->net) * (1 - share);
 
 	w.cases = (double)data->cases * ticks.each;
-	w.operations = 4.5 * ((double)r->net->links - skipped);
+	w.operations = case_operations(r->net, data);
 	w.epochs = r->opt.epochs ? min_u64((uint64_t)r->opt.epochs, EPOCHS_COUNTED) : EPOCHS_COUNTED;
 	return w;
 }

@@ -165,6 +165,8 @@ typedef struct TrainingWork {
 	double cases, operations; /* of an epoch, ticks counted; floating-point ones of a case */
 	uint64_t updates, epochs; /* of an epoch; of the run, at most */
 } TrainingWork;
+/* Floating-point operations of a case. data: NULL, or index lists of it skip inputs that are 0. */
+double case_operations(const Net *net, const Data *data);
 typedef struct Prediction {
 	double start, epoch; /* seconds: once, and for each epoch */
 	const char *why_not; /* not NULL: the target cannot train this */
@@ -243,7 +245,8 @@ typedef struct Target {
 	const char *(*bits)(const Options *o);
 	void (*caps)(Caps *caps);
 	Program *(*compile)(Ctx *cx, const Plan *plan, const Options *opt);
-	void (*print)(const Program *p, Buf *out);
+	/* data: NULL, or what it is printed for. The machine need not be there. */
+	void (*print)(Ctx *cx, Program *p, const Data *data, Buf *out);
 	/* Data to train or test on from now; allocates the buffers it needs. */
 	void (*bind)(Ctx *cx, Program *p, const Data *data);
 	/* * Bind data that alternates with other data: neither has changed since it was last bound, so buffers prepared

@@ -283,9 +283,11 @@ static void cpu_rebind(Ctx *cx, Program *p, const Data *data)
 	bind_to(cx, p, data);
 }
 
-/* For the bound data; else for dense inputs, or for binary index lists if option input says so. */
-static void cpu_print(const Program *p, Buf *out)
+/* Without data: for dense inputs, or for binary index lists if option input says so. */
+static void cpu_print(Ctx *cx, Program *p, const Data *data, Buf *out)
 {
+	if (data)
+		cpu_bind(cx, p, data);
 	Data none = { .name = "none", .inputs = p->net->inputs, .targets = p->net->outputs };
 	Bound assumed = { .data = &none, .index = p->layout->index };
 	const Bound *b = p->bound;

@@ -26,6 +26,7 @@ typedef struct Driver Driver;
 typedef struct Gpu {
 	Ctx *cx;        /* of its messages */
 	int64_t device; /* number of the GPU */
+	bool planned;   /* it is not there: kernels are generated for it and printed, memory has addresses only */
 	Driver *driver; /* NULL: emulated, */
 	uint64_t seed;  /* with this order of threads */
 	char name[128];
@@ -37,10 +38,12 @@ typedef struct Gpu {
 	uint32_t most_cluster;              /* blocks with a barrier of their own; 0: there are none */
 	uint32_t emit_threads, emit_shared; /* of a block; bytes of shared memory */
 	struct Emulator *emulator;          /* NULL: a driver */
+	uint64_t allocated;                 /* planned: bytes so far */
 	uint64_t allocations, calls;        /* emulated faults: so far; */
 	bool lost;                          /* every call fails from now on */
 } Gpu;
 Gpu *gpu_open(Ctx *cx, int64_t device); /* fails if there is none; closed with cx->keep */
+Gpu *gpu_plan(Ctx *cx, int64_t device); /* of the size of that one or, if there is none, of an H200 */
 
 /* Memory of a device, freed at once. */
 typedef struct DeviceMemory {
@@ -57,6 +60,7 @@ typedef struct GpuKernel {
 	void *module, *function; /* of the driver, or of the emulator */
 	uint32_t threads, shared;
 	uint32_t cluster; /* blocks of a cluster; 0: none */
+	const char *text; /* of a planned device; else NULL */
 } GpuKernel;
 bool gpu_clusters_fit(Gpu *m, const GpuKernel *k, uint32_t blocks); /* all at the same time */
 void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k);
@@ -346,6 +350,15 @@ bool solo_run(Cuda *c, Restarts *all);   /* solo.c: false: not supported here, n
 /* ---- predict.c ---- */
 
 void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p);
+/* The shape of a kernel is the first word of its text. */
+typedef enum CudaShape { SHAPE_COLUMNS, SHAPE_RESIDENT, SHAPE_TILES, SHAPE_GENERAL, SHAPES } CudaShape;
+extern const char *const shape_names[SHAPES];
+/* Seconds of an update; operations: floating-point ones of its cases. */
+double update_seconds(CudaShape shape, bool half, uint32_t blocks, double operations);
+
+/* ---- listing.c: what runs on the device, as text ---- */
+
+void device_print(Cuda *c, Buf *out); /* for the bound data; else shapes for some numbers of leaves */
 
 /* ---- generate.c: kernels for the network at hand --------------------------------------------------- */
 

@@ -46,6 +46,16 @@ static uint32_t number_or(const char *name, uint32_t usual)
 	return text ? (uint32_t)strtoul(text, NULL, 10) : usual;
 }
 
+static void sizes_from_environment(Gpu *m)
+{
+	m->blocks = number_or("MICROPROP_CUDA_BLOCKS", m->blocks);
+	m->emit_threads = number_or("MICROPROP_CUDA_THREADS", m->emit_threads);
+	m->emit_shared = number_or("MICROPROP_CUDA_SHARED", m->emit_shared);
+	m->most_cluster = number_or("MICROPROP_CUDA_CLUSTER", m->most_cluster);
+	m->least_work = number_or("MICROPROP_CUDA_WORK", (uint32_t)m->least_work);
+	m->memory = number_or("MICROPROP_CUDA_MEMORY", 0) ? number_or("MICROPROP_CUDA_MEMORY", 0) : m->memory;
+}
+
 Gpu *gpu_open(Ctx *cx, int64_t device)
 {
 	Gpu *m = NEW(&cx->keep, 1, Gpu);
@@ -78,13 +88,61 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 			m->sums = EMULATED_SUMS;
 		}
 	}
-	m->blocks = number_or("MICROPROP_CUDA_BLOCKS", m->blocks);
-	m->emit_threads = number_or("MICROPROP_CUDA_THREADS", m->emit_threads);
-	m->emit_shared = number_or("MICROPROP_CUDA_SHARED", m->emit_shared);
-	m->most_cluster = number_or("MICROPROP_CUDA_CLUSTER", m->most_cluster);
-	m->least_work = number_or("MICROPROP_CUDA_WORK", (uint32_t)m->least_work);
-	m->memory = number_or("MICROPROP_CUDA_MEMORY", 0) ? number_or("MICROPROP_CUDA_MEMORY", 0) : m->memory;
+	sizes_from_environment(m);
 	return m;
+}
+
+/* ---- a device that is planned for ---- */
+
+typedef struct Sizes {
+	Gpu *into;
+	int64_t device;
+} Sizes;
+
+static void sizes_read(Ctx *own, void *arg)
+{
+	const Sizes *s = arg;
+
+	*s->into = *gpu_open(own, s->device);
+}
+
+Gpu *gpu_plan(Ctx *cx, int64_t device)
+{
+	Gpu *m = NEW(&cx->keep, 1, Gpu);
+	Ctx own;
+
+	ctx_init(&own, &cx->alloc);
+	if (subcontext_run(&own, sizes_read, &(Sizes){ m, device }) != MP_OK) {
+		*m = (Gpu){ .name = "an H200 (there is no GPU here)",
+			        .blocks = 132,
+			        .least_work = LEAST_WORK,
+			        .rows = CHUNK_ROWS,
+			        .sums = SUMS_KEPT,
+			        .memory = (uint64_t)140 << 30,
+			        .most_team = MOST_TEAM,
+			        .most_cluster = 16,
+			        .emit_threads = 512,
+			        .emit_shared = 227 * 1024 };
+		sizes_from_environment(m);
+	}
+	ctx_free(&own);
+	m->cx = cx;
+	m->planned = true;
+	m->driver = NULL;
+	m->emulator = NULL;
+	return m;
+}
+
+/* Addresses that nothing reads or writes. */
+static void *planned_alloc(Gpu *m, uint64_t bytes)
+{
+	const uintptr_t base = (uintptr_t)1 << 40;
+	uintptr_t at = base + m->allocated;
+
+	if (bytes > m->memory - m->allocated)
+		gpu_no_memory(m, bytes);
+	m->allocated += bytes;
+	return (void *)at;
 }
 
 /* ---- memory ---- */
@@ -115,6 +173,8 @@ void *device_alloc(DeviceMemory *m, uint64_t bytes)
 {
 	bytes = round_up(bytes, 64) + 64; /* kernels read full vectors */
 	m->arena.cx = m->gpu->cx;
+	if (m->gpu->planned)
+		return planned_alloc(m->gpu, bytes);
 	if (!m->gpu->driver) {
 		fault_alloc(m->gpu, bytes);
 		return emulated_alloc(m, bytes);
@@ -146,7 +206,7 @@ void gpu_upload(Gpu *m, void *to, const void *from, uint64_t bytes)
 {
 	if (m->driver)
 		driver_upload(m->driver, to, from, bytes);
-	else if (bytes)
+	else if (bytes && !m->planned)
 		emulated_copy(m, to, from, bytes, "copy to the device");
 }
 
@@ -154,7 +214,7 @@ void gpu_download(Gpu *m, void *to, const void *from, uint64_t bytes)
 {
 	if (m->driver)
 		driver_download(m->driver, to, from, bytes);
-	else if (bytes)
+	else if (bytes && !m->planned)
 		emulated_copy(m, to, from, bytes, "copy from the device");
 }
 
@@ -202,6 +262,10 @@ static const char *without_line(Arena *a, const char *text, size_t len, const ch
 void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k)
 {
 	Gpu *m = owner->gpu;
+	if (m->planned) {
+		k->text = arena_copy(&owner->arena, text, len);
+		return;
+	}
 	Loaded *l = NEW(&owner->arena, 1, Loaded);
 
 	if (m->driver) {

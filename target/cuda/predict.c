@@ -41,11 +41,40 @@ static const char *reason(Ctx *cx, const Ctx *own)
 	return arena_copy(&cx->scratch, text, strlen(text));
 }
 
-/* Rates as measured on an H200 (132 multiprocessors); smaller GPUs have fewer of them. A job of several leaves has more
- * barriers than one of a single leaf. */
+/* As measured on an H200: what an update takes however few cases it has, and operations per second of a block. */
+typedef struct ShapeCost {
+	double floor, block_rate;
+} ShapeCost;
+static const ShapeCost costs[SHAPES][2] = {
+	[SHAPE_COLUMNS] = { { 7.5e-6, 0.2e12 } },
+	[SHAPE_RESIDENT] = { { 14e-6, 0.2e12 }, { 6.5e-6, 1.2e12 } },
+	[SHAPE_TILES] = { { 36e-6, 0.16e12 }, { 25e-6, 0.6e12 } },
+	[SHAPE_GENERAL] = { { 100e-6, 0.02e12 } },
+};
+const char *const shape_names[SHAPES] = { "columns", "resident", "tiles", "general" };
+
+double update_seconds(CudaShape shape, bool half, uint32_t blocks, double operations)
+{
+	const ShapeCost *c = &costs[shape][half];
+
+	return c->floor + operations / (c->block_rate * blocks);
+}
+
+/* Before anything is compiled: which shape a network and its data should have. */
+static CudaShape shape_guess(const TrainingWork *w, double batch)
+{
+	const double resident = 30000; /* links whose weights and copies fit into shared memory */
+
+	if (w->net->timed || w->net->settles)
+		return SHAPE_GENERAL;
+	if ((double)w->net->links > resident)
+		return SHAPE_TILES;
+	return batch <= LEAF_EXAMPLES && w->data->x_indptr && !w->data->x_values ? SHAPE_COLUMNS : SHAPE_RESIDENT;
+}
+
 void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p)
 {
-	const double opening = 0.8, copy = 10e9, per_block = 0.15e12, one_leaf = 20e-6, leaves = 30e-6;
+	const double opening = 0.8, copy = 10e9;
 	Probe found = { .device = cuda_own(w->opt)->device };
 	Ctx own;
 
@@ -59,10 +88,12 @@ void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p)
 	if (p->why_not)
 		return;
 	double bytes = (double)w->data->cases * 4 * (w->data->inputs + (double)w->data->targets);
-	double batch = w->updates ? w->cases / (double)w->updates : 0, floor = batch > LEAF_EXAMPLES ? leaves : one_leaf;
+	double batch = w->updates ? w->cases / (double)w->updates : 0;
 	bool streamed = bytes > 0.4 * (double)found.memory; /* the data passes through it, while it computes */
+	CudaShape shape = shape_guess(w, batch);
+	uint32_t blocks = batch <= LEAF_EXAMPLES && shape <= SHAPE_RESIDENT ? min_u32(16, found.blocks) : found.blocks;
 	p->start = opening + (streamed ? 0 : bytes / copy);
-	p->epoch = w->cases * w->operations / (per_block * found.blocks) + (double)w->updates * floor;
+	p->epoch = (double)w->updates * update_seconds(shape, false, blocks, batch * w->operations);
 	if (streamed && p->epoch < bytes / copy)
 		p->epoch = bytes / copy;
 }

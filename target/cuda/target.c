@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "columns.h"
 #include "cpu_layout.h"
 #include "cuda.h"
 
@@ -61,11 +60,8 @@ static Program *cuda_compile(Ctx *cx, const Plan *plan, const Options *opt)
 
 /* ---- data ---- */
 
-static void open_gpu(Ctx *cx, Cuda *c)
+static void attach_gpu(Ctx *cx, Cuda *c, Gpu *m)
 {
-	if (c->gpu)
-		return;
-	Gpu *m = gpu_open(cx, cuda_own(c->opt)->device);
 	c->weights.gpu = c->rows.gpu = c->calls.gpu = m;
 	for (int i = 0; i < DEVICE_BOUNDS; i++)
 		c->bound[i].memory.gpu = m;
@@ -91,7 +87,8 @@ static void bound_make(Ctx *cx, Cuda *c, DeviceBound *b, const Data *data)
 
 static void bind_to(Ctx *cx, Cuda *c, const Data *data)
 {
-	open_gpu(cx, c);
+	if (!c->gpu)
+		attach_gpu(cx, c, gpu_open(cx, cuda_own(c->opt)->device));
 	for (int i = 0; i < DEVICE_BOUNDS; i++)
 		if (c->bound[i].of == data) {
 			c->now = &c->bound[i];
@@ -298,36 +295,16 @@ static bool cuda_finite(const Program *p)
 	return c->device_newer ? !c->infinite : target_cpu.finite(c->cpu);
 }
 
-/* One layer of hidden units, between inputs and outputs: a batch of one leaf with index lists is computed by a cluster
- * whose blocks have columns of it, if columns.c covers the rest. */
-static void print_columns(const Cuda *c, uint32_t team_blocks, Buf *out)
+static void cuda_print(Ctx *cx, Program *p, const Data *data, Buf *out)
 {
-	const Layout *l = layout_of(c->cpu);
-	uint32_t blocks = min_u32(c->gpu ? c->gpu->most_cluster : 16, team_blocks);
+	Cuda *c = &p->cuda;
 
-	if (c->half || l->panels != 2 || blocks < 2 || l->panel[0].list || l->panel[1].list ||
-	    l->part[l->panel[0].from].role != ROLE_INPUT || l->panel[1].from != l->panel[0].part)
-		return;
-	buf_printf(out, "\tbatch of 1 leaf, index lists: columns, a cluster of %u blocks with %u of %u hidden units each\n",
-	           blocks, columns_each(l->panel[0].targets, blocks), l->panel[0].targets);
-}
-
-static void cuda_print(const Program *p, Buf *out)
-{
-	const Cuda *c = &p->cuda;
-	uint32_t blocks = c->gpu ? c->gpu->blocks : 132, teams, team_blocks;
-
-	buf_printf(out, "program cuda: the steps of target cpu on %u blocks of threads%s\n", blocks,
-	           c->half ? ", bf16 by tensor cores" : "");
-	for (uint32_t leaves = 1; leaves <= 64; leaves *= 8) {
-		shape_choose(c, LEAF_EXAMPLES, leaves, blocks, &teams, &team_blocks);
-		if (c->half)
-			team_blocks = min_u32(team_blocks, (uint32_t)ceil_div(LEAF_EXAMPLES, half_slice_rows(leaves)));
-		buf_printf(out, "\tbatch of %u leaves: %u teams of %u blocks\n", leaves, teams, team_blocks);
-		if (leaves == 1)
-			print_columns(c, team_blocks, out);
-	}
-	target_cpu.print(c->cpu, out);
+	if (data && !c->gpu)
+		attach_gpu(cx, c, gpu_plan(cx, cuda_own(c->opt)->device));
+	if (data)
+		bind_to(cx, c, data);
+	device_print(c, out);
+	target_cpu.print(cx, c->cpu, NULL, out); /* which is bound, too */
 }
 
 static const char *cuda_bits(const Options *o) { return wants_half(o) ? "bf16 of tensor cores" : "fp32"; }

@@ -752,13 +752,14 @@ static void gf11_finish(Ctx *cx, Program *p)
 
 /* A machine for one case a processor, made for this.  It goes with the text, and who asked for that is told what
  * fails. */
-static void gf11_print(const Program *p, Buf *out)
+static void gf11_print(Ctx *cx, Program *p, const Data *data, Buf *out)
 {
+	(void)data;
 	Ctx *own = NEW(out->arena, 1, Ctx);
-	ctx_init(own, &p->cx->alloc);
+	ctx_init(own, &cx->alloc);
 	arena_defer(out->arena, machine_end, own);
 	Build a = { .p = p, .cases = p->procs };
-	Status s = build(p->cx, own, &a);
+	Status s = build(cx, own, &a);
 	if (s != MP_OK)
 		subcontext_fail(out->arena->cx, own, s);
 	bp_print(a.bp, out);

@@ -77,8 +77,10 @@ static void print_span(const Net *net, const Span *s, Buf *out)
 	           (unsigned long long)links);
 }
 
-static void ref_print(const Program *p, Buf *out)
+static void ref_print(Ctx *cx, Program *p, const Data *data, Buf *out)
 {
+	(void)cx;
+	(void)data;
 	const Net *net = p->net;
 	const Plan *plan = p->plan;
 

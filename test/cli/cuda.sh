@@ -106,6 +106,13 @@ done
 MICROPROP_CUDA_THREADS=512 $MICROPROP train encoder-8-3-8.topo --batch 3 --epochs 4 --restarts 2 --precision bf16 --target cuda --json | grep -o '"results.*'
 $MICROPROP train reber.topo --target cuda --precision bf16
 $MICROPROP show letters.topo --stage program --target cuda --precision bf16 | head -4
+# The kernel as text: shape, shared memory, tiles and steps, and the predicted time. The device need not be there.
+for args in "letters.topo --batch 512" "letters.topo --batch all" "letters.topo --batch 512 --input dense" "reber.topo"; do
+	MICROPROP_CUDA_FAULT=driver $MICROPROP show $args --stage program --target cuda | sed '/^program cpu/,$d; s/[0-9]* threads, [0-9]* bytes/N threads, N bytes/' | grep -v '^\t  ' | head -5
+done
+MICROPROP_CUDA_FAULT=driver MICROPROP_CUDA_MEMORY=100000 $MICROPROP show letters.topo --stage program --target cuda
+MICROPROP_CUDA_SLOT=600 $MICROPROP show letters.topo --stage program --target cuda --batch all | head -3
+$MICROPROP show reber.topo --stage program --target cuda --precision bf16
 $MICROPROP train encoder-8-3-8.topo --batch 3 --epochs 4 --restarts 2 --precision bf16 --target cuda --rule doug
 $MICROPROP show encoder-8-3-8.topo --stage program --target cuda | head -4
 

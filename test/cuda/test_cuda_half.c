@@ -362,7 +362,7 @@ static void roles_have_the_bits_of_rows(void **state)
 	remove(dump);
 }
 
-static bool is_tiled(const char *dump) { return first_line_has(dump, ", tiles"); }
+static bool is_tiled(const char *dump) { return first_line_has(dump, "// tiles:"); }
 
 static void tiles_have_the_bits_of_rows(void **state)
 {

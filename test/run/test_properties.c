@@ -458,7 +458,7 @@ static void test_program_text(void **state)
 	         "group x 2 input\ngroup m 3 context\ngroup h 3 tanh\ngroup o 1 output\n"
 	         "connect x, m, true -> h\nconnect h, true -> o\ncopy h -> m\ntrain rule momentum error cross-entropy\n");
 	Buf out = { .arena = &t.cx.keep };
-	target_ref.print(t.program, &out);
+	target_ref.print(&t.cx, t.program, NULL, &out);
 	assert_string_equal(out.s, "program ref: the network itself, in double precision, one case after the other\n"
 	                           "forward\n"
 	                           "\tm = h of the case before\n"

@@ -534,8 +534,11 @@ const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *share
 		spent_store(k);
 	}
 	ins(e, "ret");
-	buf_printf(out, "// %u blocks of %u threads, %u bytes of shared memory%s\n", s->teams * s->team_blocks, s->threads,
-	           k->bytes, s->tiled ? ", tiles" : "");
+	buf_printf(out, "// %s: %u blocks of %u threads, %u bytes of shared memory\n",
+	           s->general ? "general"
+	           : s->tiled ? "tiles"
+	                      : "resident",
+	           s->teams * s->team_blocks, s->threads, k->bytes);
 	kernel_wrap(e, out, sizeof(Job), s->threads, s->cluster != 0);
 	*shared = k->bytes;
 	*image = s->images ? image_bytes(k) : 0;

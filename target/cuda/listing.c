@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* What runs on the device, as text. In: bound data, options; the device may be a planned one. Out: the shape of the
+ * kernel for the batch of the options, its tiles and steps, which are the remarks of its text, and the time that an
+ * update should take. */
+#include <string.h>
+
+#include "columns.h"
+#include "cpu_layout.h"
+#include "cuda.h"
+
+/* One layer of hidden units, between inputs and outputs: a batch of one leaf with index lists is computed by a cluster
+ * whose blocks have columns of it, if columns.c covers the rest. */
+static void columns_print(const Cuda *c, uint32_t team_blocks, Buf *out)
+{
+	const Layout *l = layout_of(c->cpu);
+	uint32_t blocks = min_u32(c->gpu ? c->gpu->most_cluster : 16, team_blocks);
+
+	if (c->half || l->panels != 2 || blocks < 2 || l->panel[0].list || l->panel[1].list ||
+	    l->part[l->panel[0].from].role != ROLE_INPUT || l->panel[1].from != l->panel[0].part)
+		return;
+	buf_printf(out, "\tbatch of 1 leaf, index lists: columns, a cluster of %u blocks with %u of %u hidden units each\n",
+	           blocks, columns_each(l->panel[0].targets, blocks), l->panel[0].targets);
+}
+
+/* No data: nothing but the division of blocks is known. */
+static void shapes_print(const Cuda *c, Buf *out)
+{
+	uint32_t blocks = c->gpu ? c->gpu->blocks : 132, teams, team_blocks;
+
+	buf_printf(out, "program cuda: the steps of target cpu on %u blocks of threads%s\n", blocks,
+	           c->half ? ", bf16 by tensor cores" : "");
+	for (uint32_t leaves = 1; leaves <= 64; leaves *= 8) {
+		shape_choose(c, LEAF_EXAMPLES, leaves, blocks, &teams, &team_blocks);
+		if (c->half)
+			team_blocks = min_u32(team_blocks, (uint32_t)ceil_div(LEAF_EXAMPLES, half_slice_rows(leaves)));
+		buf_printf(out, "\tbatch of %u leaves: %u teams of %u blocks\n", leaves, teams, team_blocks);
+		if (leaves == 1)
+			columns_print(c, team_blocks, out);
+	}
+}
+
+/* The lines of a text that begin with //, without that. Those of the first column come before any instruction. */
+static void remarks_print(const char *text, Buf *out)
+{
+	for (const char *line = text; *line;) {
+		const char *end = strchr(line, '\n'), *from = line;
+		while (*from == '\t')
+			from++;
+		if (!end)
+			end = from + strlen(from);
+		if (strncmp(from, "//", 2) == 0)
+			buf_printf(out, "\t%s%.*s\n", from == line ? "" : "  ", (int)(end - from - 3), from + 3);
+		line = *end ? end + 1 : end;
+	}
+}
+
+static CudaShape shape_of(const char *text)
+{
+	for (const char *line = text; strncmp(line, "// ", 3) == 0; line = strchr(line, '\n') + 1)
+		for (uint32_t i = 0; i < SHAPES; i++) {
+			size_t n = strlen(shape_names[i]);
+			if (strncmp(line + 3, shape_names[i], n) == 0 && line[3 + n] == ':')
+				return (CudaShape)i;
+		}
+	return SHAPE_GENERAL;
+}
+
+static void kernel_print(Cuda *c, Buf *out)
+{
+	uint64_t examples = c->now->examples, batch = c->opt->batch == BATCH_ALL ? examples : (uint64_t)c->opt->batch;
+	Tally none = { 0 };
+	Update u;
+	JobRun r;
+
+	batch = min_u64(batch, examples);
+	if (c->now->streamed)
+		batch = min_u64(batch, max_u64(1, c->now->slot_cases / max_u64(1, c->now->longest)));
+	update_fill(c->opt, 1, 0, 0, &u);
+	job_prepare(c,
+	            &(Work){ .mode = JOB_UPDATE,
+	                     .examples = batch,
+	                     .batch = batch,
+	                     .count = 1,
+	                     .update = &u,
+	                     .same = true,
+	                     .tally = &none,
+	                     .epochs = 1 },
+	            &r);
+	buf_printf(out, "program cuda: batches of %llu examples on %s, %u multiprocessors%s\n", (unsigned long long)batch,
+	           c->gpu->name, c->gpu->blocks, c->half ? ", bf16 by tensor cores" : "");
+	if (c->now->streamed)
+		buf_printf(out, "\tdata streams through %u slots of %llu cases\n", (unsigned)SLOTS,
+		           (unsigned long long)c->now->slot_cases);
+	buf_printf(out, "\tteams of blocks: %u, of %u%s; leaves of a batch: %u\n", c->teams, c->team_blocks,
+	           r.kernel->cluster ? " (a cluster)" : "", leaf_count(batch));
+	if (!r.kernel->text)
+		return;
+	double rows = (double)batch * c->now->ticks.each, links = (double)c->net->links;
+	double each = c->now->has_masks && !c->half ? case_operations(c->net, c->now->of) : case_operations(c->net, NULL);
+	double seconds = update_seconds(shape_of(r.kernel->text), c->half, c->teams * c->team_blocks, rows * each);
+	double rate = links * rows / seconds;
+	bool large = rate >= 1e11;
+	buf_printf(out, "\tpredicted: %.3g us an update, %.3g %s\n", 1e6 * seconds, rate * (large ? 1e-12 : 1e-6),
+	           large ? "TCPS" : "MCPS");
+	remarks_print(r.kernel->text, out);
+}
+
+void device_print(Cuda *c, Buf *out)
+{
+	if (c->now && c->now->examples)
+		kernel_print(c, out);
+	else
+		shapes_print(c, out);
+}
