@@ -67,7 +67,8 @@ void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k);
 void gpu_launch(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks); /* job: of the host */
 void gpu_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks);  /* the same, without waiting, */
 void gpu_wait(Gpu *m);                                                         /* which this does */
-void gpu_copy_begin(Gpu *m, void *to, const void *from, uint64_t bytes); /* to the device, beside what it computes */
+void gpu_copy_begin(Gpu *m, void *to, const void *from, uint64_t bytes);   /* to the device, beside what it computes */
+void gpu_upload_begin(Gpu *m, void *to, const void *from, uint64_t bytes); /* the same, before what is started later */
 void gpu_copies_wait(Gpu *m);
 /* From the device to memory of gpu_host_memory: beside what it computes, or after all that was started. */
 void gpu_fetch_begin(Gpu *m, void *to, const void *from, uint64_t bytes, bool beside);
@@ -87,6 +88,7 @@ void driver_unload(const Driver *d, GpuKernel *k);
 void driver_start(const Driver *d, const GpuKernel *k, const void *job, uint32_t blocks);
 void driver_wait(const Driver *d);
 void driver_copy_begin(Driver *d, void *to, const void *from, uint64_t bytes);
+void driver_upload_begin(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_copies_wait(const Driver *d);
 void driver_fetch_begin(Driver *d, void *to, const void *from, uint64_t bytes, bool beside);
 void *driver_event(const Driver *d, Arena *owner);
@@ -151,6 +153,7 @@ typedef struct DeviceBound {
 enum { DEVICE_BOUNDS = 2 };
 
 /* Arrays of a schedule, on the host. */
+enum { SCHEDULE_KEY = 10 };
 typedef struct Schedule {
 	DeviceUpdate *update;
 	DeviceLeaf *leaf;
@@ -161,10 +164,13 @@ typedef struct Schedule {
 	uint64_t *stream;  /* cases of the slot, in order */
 	uint64_t updates, leaves, chunks, slices, case_count, step_ats, step_rows, numbers, streams; /* used, */
 	uint64_t update_cap, leaf_cap, chunk_cap, slice_cap, case_cap, step_at_cap, step_row_cap, number_cap, stream_cap;
-	uint8_t *bytes; /* all of it, as it goes to the device */
-	uint64_t byte_cap;
+	uint8_t *bytes; /* all of it, as it goes to the device; results come back there */
 	void *device;
 	uint64_t device_cap, used;
+	bool fresh;                  /* device is: it is cleared after what runs, and copies must not come before */
+	uint64_t kept_at;            /* bytes that the examples on the device begin at; 0: there are none */
+	uint64_t kept[SCHEDULE_KEY]; /* what they are of, if they may be those of the next job, too */
+	bool is_kept;
 } Schedule;
 
 typedef struct Cuda {
@@ -294,6 +300,7 @@ enum {
 	PART_RESULT,
 	PART_TALLY,
 	PART_BARRIER,
+	PART_PARAM, /* those before change with every job */
 	PART_UPDATE,
 	PART_LEAF,
 	PART_CHUNK,
@@ -302,7 +309,6 @@ enum {
 	PART_NUMBER,
 	PART_STEP_AT,
 	PART_STEP_ROW,
-	PART_PARAM,
 	PARTS
 };
 typedef struct CallPart {

@@ -296,6 +296,13 @@ void driver_upload(const Driver *d, void *to, const void *from, uint64_t bytes)
 		check(d, d->call.to_device((DeviceAddress)(uintptr_t)to, from, bytes), "copy to the device");
 }
 
+void driver_upload_begin(const Driver *d, void *to, const void *from, uint64_t bytes)
+{
+	d->call.current(d->context);
+	if (bytes)
+		check(d, d->call.to_device_begin((DeviceAddress)(uintptr_t)to, from, bytes, NULL), "copy to the device");
+}
+
 void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes)
 {
 	d->call.current(d->context);

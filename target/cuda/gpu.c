@@ -320,6 +320,14 @@ void gpu_copy_begin(Gpu *m, void *to, const void *from, uint64_t bytes)
 		gpu_upload(m, to, from, bytes);
 }
 
+void gpu_upload_begin(Gpu *m, void *to, const void *from, uint64_t bytes)
+{
+	if (m->driver)
+		driver_upload_begin(m->driver, to, from, bytes);
+	else
+		gpu_upload(m, to, from, bytes);
+}
+
 void gpu_copies_wait(Gpu *m)
 {
 	if (m->driver)

@@ -14,7 +14,7 @@ enum {
 enum { CLUSTER_WORK = 1500000 }; /* links times rows of a block */
 /* Updates of a launch, of which each takes 5 to 20 us, however small; fewer if their lists by input are made before */
 enum { JOB_UPDATES = 1 << 15, LISTED_UPDATES = 1 << 12 };
-enum { LEAST_PREPARED = 64, PREPARED_EXAMPLES = 1 << 16 }; /* updates, examples of a job whose order is made for it */
+enum { LEAST_PREPARED = 64, PREPARED_EXAMPLES = 1 << 18 }; /* updates, examples of a job whose order is made for it */
 
 /* ---- shape ---- */
 
@@ -219,8 +219,12 @@ static void leaf_plain(Cuda *c, const Work *w, uint64_t i, uint64_t end)
 	uint32_t flags = s->cases[at] & ~ROW_CASE;
 	while (s->case_count + (end - i) > s->case_cap)
 		s->cases = arena_reserve(&c->cx->keep, s->cases, s->case_cap, &s->case_cap, sizeof *s->cases);
-	for (i++; i < end; i++)
-		s->cases[s->case_count++] = (uint32_t)example_number(w, i) | flags;
+	uint32_t *to = s->cases + at;
+	const uint64_t *from = w->example ? w->example + i : NULL;
+	uint64_t first = w->first + i, rows = end - i;
+	for (uint64_t n = 1; n < rows; n++)
+		to[n] = (uint32_t)(from ? from[n] : first + n) | flags;
+	s->case_count = at + rows;
 }
 
 /* Chunks of examples i .. end - 1 of a leaf. */
@@ -307,8 +311,35 @@ static bool work_repeats(const Work *w)
 	return !w->example && !w->done && w->same && w->mode == JOB_UPDATE && !(w->solo && w->solo->cases);
 }
 
-/* Returns how many updates there are in all; if they repeat from epoch to epoch, the schedule has those of one. */
-static uint64_t schedule_make(Cuda *c, const Work *w)
+/* Of so many updates, those up to the end of an epoch, if there is one: the next job then begins with an empty tally. */
+static uint64_t epochs_cut(const Work *w, uint64_t count)
+{
+	uint64_t each = ceil_div(w->examples, w->batch), left = ceil_div(w->examples - w->done, w->batch);
+
+	return count < left || !each ? count : left + (count - left) / each * each;
+}
+
+/* What a schedule that repeats depends on: true if it is that of this job. */
+static bool schedule_kept(Cuda *c, const Work *w)
+{
+	Schedule *s = c->schedule;
+	const TickPlan *t = &c->now->ticks;
+	uint64_t key[SCHEDULE_KEY] = {
+		w->examples,      w->batch,        min_u64(w->count, ceil_div(w->examples, w->batch)),
+		w->leaf_first,    w->leaf_end,     c->job.row_capacity,
+		c->watched.count, c->watched_tick, t->targets_from,
+		t->inputs_end,
+	};
+	bool same = s->is_kept && memcmp(s->kept, key, sizeof key) == 0;
+
+	s->is_kept = work_repeats(w) && !w->solo && rows_plain(c);
+	memcpy(s->kept, key, sizeof key);
+	return same && s->is_kept;
+}
+
+/* Returns how many updates there are in all; if they repeat from epoch to epoch, the schedule has those of one. kept:
+ * the device has it. */
+static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
 {
 	Schedule *s = c->schedule;
 	uint64_t each = max_u64(1, w->batch * c->net->links), most = max_u64(1, (uint64_t)(JOB_WORK / (double)each));
@@ -317,14 +348,18 @@ static uint64_t schedule_make(Cuda *c, const Work *w)
 
 	if (w->solo) /* whole epochs */
 		count = w->count;
-	else if (w->example) /* the next ones are prepared while these run */
-		count = min_u64(count, max_u64(LEAST_PREPARED, PREPARED_EXAMPLES / w->batch));
+	else if (w->example) /* the next ones are prepared while these run: nothing runs beside the first few */
+		count = epochs_cut(
+			w, min_u64(count, w->passed ? max_u64(LEAST_PREPARED, PREPARED_EXAMPLES / w->batch) : LEAST_PREPARED));
 	if (w->from)
 		w->from->prepare(w->from->of, w->passed + count);
 
 	if (c->now->streamed && w->mode == JOB_UPDATE)
 		count = min_u64(count, max_u64(1, c->now->slot_cases / (w->batch * c->now->longest)));
 
+	*kept = schedule_kept(c, w);
+	if (*kept)
+		return count;
 	s->updates = s->leaves = s->chunks = s->slices = s->case_count = s->step_ats = s->step_rows = s->numbers =
 		s->streams = 0;
 	if (w->mode == JOB_APPLY) {
@@ -386,30 +421,31 @@ static void parts_take(Cuda *c, const Work *w, CallPart part[PARTS])
 		part[i].at = n;
 		n = round_up(n + part[i].bytes, 64);
 	}
-	while (n > s->byte_cap)
-		s->bytes = arena_reserve(&c->cx->keep, s->bytes, s->byte_cap, &s->byte_cap, 1);
-	if (n > s->device_cap) {
+	s->fresh = n > s->device_cap;
+	if (s->fresh) {
 		s->device_cap = 2 * n;
 		s->device = device_alloc(&c->calls, s->device_cap);
+		s->bytes = gpu_host_memory(&c->calls, s->device_cap);
+		s->kept_at = 0;
 	}
 	s->used = n;
 }
 
 static void *part_of(const Cuda *c, const CallPart *p) { return (char *)c->schedule->device + p->at; }
 
-/* beside: another job may be running. */
-static void call_upload(Cuda *c, const CallPart part[PARTS], bool beside)
+/* beside: another job may be running. kept: the device has what does not change. */
+static void call_upload(Cuda *c, const CallPart part[PARTS], bool beside, bool kept)
 {
 	Schedule *s = c->schedule;
+	uint64_t changing = part[PART_UPDATE].at;
 
-	memset(s->bytes, 0, part[PART_UPDATE].at);
-	for (int i = 0; i < PARTS; i++)
+	kept = kept && s->kept_at == changing;
+	s->kept_at = changing;
+	memset(s->bytes, 0, changing);
+	for (int i = 0; i < (kept ? PART_UPDATE : PARTS); i++)
 		if (part[i].from && part[i].bytes)
 			memcpy(s->bytes + part[i].at, part[i].from, part[i].bytes);
-	if (beside)
-		gpu_copy_begin(c->gpu, s->device, s->bytes, s->used);
-	else
-		gpu_upload(c->gpu, s->device, s->bytes, s->used);
+	(beside && !s->fresh ? gpu_copy_begin : gpu_upload_begin)(c->gpu, s->device, s->bytes, kept ? changing : s->used);
 }
 
 static void out_take(Cuda *c, const Work *w, Job *j)
@@ -494,7 +530,8 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 	}
 	assert(c->teams <= c->row_teams || w->solo);
 	c->noise = c->net->noisy && w->mode != JOB_APPLY && (w->mode != JOB_TEST || c->opt->noise);
-	r->updates = schedule_make(c, w);
+	bool kept;
+	r->updates = schedule_make(c, w, &kept);
 	if (w->mode != JOB_TEST)
 		sums_take(c, leaves);
 	*j = c->job;
@@ -522,7 +559,7 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 	j->param = part_of(c, &part[PART_PARAM]);
 	if (c->now->streamed)
 		slot_fill(c, c->schedule == c->schedules ? 0 : 1, r->schedule->stream, r->schedule->streams, &j->data);
-	call_upload(c, part, w->solo != NULL);
+	call_upload(c, part, w->solo || w->example || c->now->streamed, kept);
 	arena_free(&c->temp);
 	return true;
 }
@@ -531,14 +568,17 @@ void job_start(Cuda *c, JobRun *r, const Tally *tally)
 {
 	if (!r->work.solo)
 		weights_upload(c);
-	if (tally) { /* has changed since the job was prepared */
-		const CallPart *p = &r->part[PART_TALLY];
-		gpu_upload(c->gpu, (char *)r->schedule->device + p->at, tally, p->bytes);
-	}
 	gpu_copies_wait(c->gpu);
+	const CallPart *p = &r->part[PART_TALLY];
+	Schedule *s = r->schedule;
+	if (tally && memcmp(s->bytes + p->at, tally, p->bytes) != 0) { /* has changed since the job was prepared */
+		memcpy(s->bytes + p->at, tally, p->bytes);
+		gpu_upload_begin(c->gpu, (char *)s->device + p->at, s->bytes + p->at, p->bytes);
+	}
 	if (r->images)
 		gpu_start(c->gpu, r->images, &r->job, min_u32(c->gpu->blocks, r->job.leaves));
 	gpu_start(c->gpu, r->kernel, &r->job, r->job.teams * r->job.team_blocks);
+	gpu_fetch_begin(c->gpu, s->bytes, s->device, p->at + p->bytes, false);
 }
 
 uint64_t job_finish(Cuda *c, JobRun *r)
@@ -549,7 +589,6 @@ uint64_t job_finish(Cuda *c, JobRun *r)
 	JobResult result;
 
 	gpu_wait(c->gpu);
-	gpu_download(c->gpu, s->bytes, s->device, tally->at + tally->bytes);
 	memcpy(&result, s->bytes, sizeof result);
 	memcpy(w->solo ? w->solo->tally : w->tally, s->bytes + tally->at, tally->bytes);
 	if (w->solo)
