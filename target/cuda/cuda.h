@@ -66,7 +66,9 @@ bool gpu_clusters_fit(Gpu *m, const GpuKernel *k, uint32_t blocks); /* all at th
 void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k);
 void gpu_launch(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks); /* job: of the host */
 void gpu_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks);  /* the same, without waiting, */
-void gpu_wait(Gpu *m);                                                         /* which this does */
+/* After copies that have begun, and beside what it computes; gpu_copies_wait waits for it. */
+void gpu_start_beside(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks);
+void gpu_wait(Gpu *m);                                                     /* which this does */
 void gpu_copy_begin(Gpu *m, void *to, const void *from, uint64_t bytes);   /* to the device, beside what it computes */
 void gpu_upload_begin(Gpu *m, void *to, const void *from, uint64_t bytes); /* the same, before what is started later */
 void gpu_copies_wait(Gpu *m);
@@ -85,7 +87,7 @@ void driver_upload(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_load(const Driver *d, const char *text, GpuKernel *k);
 void driver_unload(const Driver *d, GpuKernel *k);
-void driver_start(const Driver *d, const GpuKernel *k, const void *job, uint32_t blocks);
+void driver_start(Driver *d, const GpuKernel *k, const void *job, uint32_t blocks, bool beside);
 void driver_wait(const Driver *d);
 void driver_copy_begin(Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_upload_begin(const Driver *d, void *to, const void *from, uint64_t bytes);
@@ -167,10 +169,11 @@ typedef struct Schedule {
 	uint8_t *bytes; /* all of it, as it goes to the device; results come back there */
 	void *device;
 	uint64_t device_cap, used;
-	bool fresh;                  /* device is: it is cleared after what runs, and copies must not come before */
 	uint64_t kept_at;            /* bytes that the examples on the device begin at; 0: there are none */
 	uint64_t kept[SCHEDULE_KEY]; /* what they are of, if they may be those of the next job, too */
 	bool is_kept;
+	uint8_t *images; /* Job.images */
+	uint64_t images_cap;
 } Schedule;
 
 typedef struct Cuda {
@@ -197,8 +200,6 @@ typedef struct Cuda {
 	const uint32_t *ones, *output;
 	uint64_t copy_floats;
 	uint64_t exchange_cap;
-	uint8_t *images; /* Job.images */
-	uint64_t images_cap;
 	DeviceMemory weights; /* weights, state, sums and their tables; */
 	DeviceMemory rows;    /* rows of cases */
 	DeviceMemory calls;   /* schedules, results, outputs */
@@ -323,6 +324,7 @@ typedef struct JobRun {
 	uint64_t updates;
 	Job job;
 	const GpuKernel *kernel, *images; /* images: NULL, or to run before */
+	bool beside;                      /* it was prepared while another one may have run */
 	CallPart part[PARTS];
 } JobRun;
 bool job_prepare(Cuda *c, const Work *w, JobRun *r);    /* false: there is no kernel for it */

@@ -4,6 +4,7 @@
  *
  * The driver compiles PTX for the GPU that is there. Must hold: blocks of a launch run at the same time, since they
  * wait for each other; a cooperative launch guarantees it. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,7 +65,7 @@ typedef struct Calls {
 	int (*drop)(DeviceAddress);
 	int (*to_device)(DeviceAddress, const void *, size_t);
 	int (*to_host)(void *, DeviceAddress, size_t);
-	int (*set)(DeviceAddress, unsigned char, size_t);
+	int (*set)(DeviceAddress, unsigned char, size_t, void *);
 	int (*alloc_host)(void **, size_t);
 	int (*drop_host)(void *);
 	int (*new_stream)(void **, unsigned);
@@ -106,7 +107,7 @@ static const struct {
 	{ "cuMemFree_v2", offsetof(Calls, drop), false },
 	{ "cuMemcpyHtoD_v2", offsetof(Calls, to_device), false },
 	{ "cuMemcpyDtoH_v2", offsetof(Calls, to_host), false },
-	{ "cuMemsetD8_v2", offsetof(Calls, set), false },
+	{ "cuMemsetD8Async", offsetof(Calls, set), false },
 	{ "cuMemAllocHost_v2", offsetof(Calls, alloc_host), false },
 	{ "cuMemFreeHost", offsetof(Calls, drop_host), false },
 	{ "cuStreamCreate", offsetof(Calls, new_stream), false },
@@ -243,6 +244,16 @@ typedef struct DeviceBlock {
 	DeviceAddress at;
 } DeviceBlock;
 
+/* Streams that do not block are not ordered with the default one, which kernels are in. */
+static void copies_ready(Driver *d)
+{
+	enum { NON_BLOCKING = 1 };
+
+	d->call.current(d->context);
+	if (!d->copies)
+		check(d, d->call.new_stream(&d->copies, NON_BLOCKING), "stream");
+}
+
 void *driver_alloc(Driver *d, Arena *owner, uint64_t bytes)
 {
 	DeviceBlock *b = NEW(owner, 1, DeviceBlock);
@@ -252,7 +263,9 @@ void *driver_alloc(Driver *d, Arena *owner, uint64_t bytes)
 		gpu_no_memory(d->gpu, bytes);
 	b->driver = d;
 	arena_defer(owner, driver_free, b);
-	check(d, d->call.set(b->at, 0, bytes), "clearing memory");
+	copies_ready(d); /* the default stream may run a job, behind which it would be cleared after it was written */
+	check(d, d->call.set(b->at, 0, bytes, d->copies), "clearing memory");
+	check(d, d->call.wait_stream(d->copies), "clearing memory");
 	return (void *)(uintptr_t)b->at;
 }
 
@@ -352,34 +365,26 @@ bool driver_clusters_fit(const Driver *d, const GpuKernel *k, uint32_t blocks)
 	return !d->call.fitting_clusters(&fit, k->function, &c) && (uint32_t)fit * k->cluster >= blocks;
 }
 
-void driver_start(const Driver *d, const GpuKernel *k, const void *job, uint32_t blocks)
-{
-	void *argument[] = { (void *)job };
-	LaunchAttribute attribute[2];
-
-	d->call.current(d->context);
-	if (k->cluster > 1) {
-		LaunchConfig c = cluster_config(k, blocks, attribute);
-		check(d, d->call.launch_clusters(&c, k->function, argument, NULL), "launch");
-	} else {
-		check(d, d->call.launch(k->function, blocks, 1, 1, k->threads, 1, 1, k->shared, NULL, argument), "launch");
-	}
-}
-
 void driver_wait(const Driver *d)
 {
 	d->call.current(d->context);
 	check(d, d->call.wait(), "job");
 }
 
-/* Streams that do not block are not ordered with the default one, which kernels are in. */
-static void copies_ready(Driver *d)
+void driver_start(Driver *d, const GpuKernel *k, const void *job, uint32_t blocks, bool beside)
 {
-	enum { NON_BLOCKING = 1 };
+	void *argument[] = { (void *)job };
+	LaunchAttribute attribute[2];
 
-	d->call.current(d->context);
-	if (!d->copies)
-		check(d, d->call.new_stream(&d->copies, NON_BLOCKING), "stream");
+	copies_ready(d);
+	void *stream = beside ? d->copies : NULL;
+	if (k->cluster > 1) {
+		LaunchConfig c = cluster_config(k, blocks, attribute);
+		assert(!beside);
+		check(d, d->call.launch_clusters(&c, k->function, argument, NULL), "launch");
+	} else {
+		check(d, d->call.launch(k->function, blocks, 1, 1, k->threads, 1, 1, k->shared, stream, argument), "launch");
+	}
 }
 
 void driver_copy_begin(Driver *d, void *to, const void *from, uint64_t bytes)

@@ -279,14 +279,15 @@ const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j, const GpuKerne
 		c->teams = j->teams = 1;
 		c->team_blocks = j->team_blocks = c->gpu->blocks;
 	}
-	uint64_t needed = g->image * c->schedule->leaves;
-	if (needed > c->images_cap) {
-		c->images_cap = 2 * needed;
-		c->images = device_alloc(&c->calls, c->images_cap);
+	Schedule *s = c->schedule;
+	uint64_t needed = g->image * s->leaves;
+	if (needed > s->images_cap) {
+		s->images_cap = 2 * needed;
+		s->images = device_alloc(&c->calls, s->images_cap);
 	}
 	*images = g->image ? &g->images : NULL;
-	j->images = c->images;
-	j->leaves = (uint32_t)c->schedule->leaves;
+	j->images = s->images;
+	j->leaves = (uint32_t)s->leaves;
 	j->exchange = c->job.exchange;
 	return &g->kernel;
 }

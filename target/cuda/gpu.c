@@ -279,12 +279,8 @@ void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k)
 	arena_defer(&owner->arena, unload, l);
 }
 
-void gpu_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks)
+static void emulated_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks)
 {
-	if (m->driver) {
-		driver_start(m->driver, k, job, blocks);
-		return;
-	}
 	void *param[] = { (void *)job };
 
 	fault_call(m, "job", "job");
@@ -293,6 +289,22 @@ void gpu_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks)
 		m->emulator, k->function,
 		&(Launch){
 			.blocks = blocks, .threads = k->threads, .cluster = k->cluster, .shared = k->shared, .param = param });
+}
+
+void gpu_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks)
+{
+	if (m->driver)
+		driver_start(m->driver, k, job, blocks, false);
+	else if (!m->planned)
+		emulated_start(m, k, job, blocks);
+}
+
+void gpu_start_beside(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks)
+{
+	if (m->driver)
+		driver_start(m->driver, k, job, blocks, true);
+	else
+		gpu_start(m, k, job, blocks);
 }
 
 bool gpu_clusters_fit(Gpu *m, const GpuKernel *k, uint32_t blocks)

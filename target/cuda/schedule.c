@@ -421,8 +421,7 @@ static void parts_take(Cuda *c, const Work *w, CallPart part[PARTS])
 		part[i].at = n;
 		n = round_up(n + part[i].bytes, 64);
 	}
-	s->fresh = n > s->device_cap;
-	if (s->fresh) {
+	if (n > s->device_cap) {
 		s->device_cap = 2 * n;
 		s->device = device_alloc(&c->calls, s->device_cap);
 		s->bytes = gpu_host_memory(&c->calls, s->device_cap);
@@ -445,7 +444,7 @@ static void call_upload(Cuda *c, const CallPart part[PARTS], bool beside, bool k
 	for (int i = 0; i < (kept ? PART_UPDATE : PARTS); i++)
 		if (part[i].from && part[i].bytes)
 			memcpy(s->bytes + part[i].at, part[i].from, part[i].bytes);
-	(beside && !s->fresh ? gpu_copy_begin : gpu_upload_begin)(c->gpu, s->device, s->bytes, kept ? changing : s->used);
+	(beside ? gpu_copy_begin : gpu_upload_begin)(c->gpu, s->device, s->bytes, kept ? changing : s->used);
 }
 
 static void out_take(Cuda *c, const Work *w, Job *j)
@@ -510,6 +509,12 @@ static void solo_fill(const Solo *s, Job *j, uint64_t cases)
 
 /* ---- one job: prepared, started, finished ---- */
 
+/* Updates with an order of examples are several jobs: while one runs, the schedule of the next is made and copied to
+ * the device, and its lists by input are made there. */
+static bool is_prepared(const Work *w) { return w->mode == JOB_UPDATE && w->example && !w->solo; }
+
+static uint32_t images_blocks(const Cuda *c, const JobRun *r) { return min_u32(c->gpu->blocks, r->job.leaves); }
+
 /* Schedules alternate, so that one is prepared while the job of the other runs. */
 bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 {
@@ -559,7 +564,10 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 	j->param = part_of(c, &part[PART_PARAM]);
 	if (c->now->streamed)
 		slot_fill(c, c->schedule == c->schedules ? 0 : 1, r->schedule->stream, r->schedule->streams, &j->data);
-	call_upload(c, part, w->solo || w->example || c->now->streamed, kept);
+	r->beside = is_prepared(w);
+	call_upload(c, part, r->beside || w->solo || c->now->streamed, kept);
+	if (r->images && r->beside)
+		gpu_start_beside(c->gpu, r->images, j, images_blocks(c, r));
 	arena_free(&c->temp);
 	return true;
 }
@@ -575,8 +583,8 @@ void job_start(Cuda *c, JobRun *r, const Tally *tally)
 		memcpy(s->bytes + p->at, tally, p->bytes);
 		gpu_upload_begin(c->gpu, (char *)s->device + p->at, s->bytes + p->at, p->bytes);
 	}
-	if (r->images)
-		gpu_start(c->gpu, r->images, &r->job, min_u32(c->gpu->blocks, r->job.leaves));
+	if (r->images && !r->beside)
+		gpu_start(c->gpu, r->images, &r->job, images_blocks(c, r));
 	gpu_start(c->gpu, r->kernel, &r->job, r->job.teams * r->job.team_blocks);
 	gpu_fetch_begin(c->gpu, s->bytes, s->device, p->at + p->bytes, false);
 }
@@ -604,8 +612,7 @@ uint64_t work_run(Cuda *c, const Work *w)
 {
 	JobRun r;
 
-	bool prepares = w->mode == JOB_UPDATE && w->example && !w->solo;
-	if ((c->now->streamed && w->mode != JOB_APPLY) || prepares)
+	if ((c->now->streamed && w->mode != JOB_APPLY) || is_prepared(w))
 		return stream_run(c, w);
 	if (!job_prepare(c, w, &r))
 		return NO_KERNEL;
