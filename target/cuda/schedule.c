@@ -311,7 +311,7 @@ static bool work_repeats(const Work *w)
 	return !w->example && !w->done && w->same && w->mode == JOB_UPDATE && !(w->solo && w->solo->cases);
 }
 
-/* Of so many updates, those up to the end of an epoch, if there is one: the next job then begins with an empty tally. */
+/* Of so many updates those up to the end of an epoch, if there is one: the next job begins with an empty tally then. */
 static uint64_t epochs_cut(const Work *w, uint64_t count)
 {
 	uint64_t each = ceil_div(w->examples, w->batch), left = ceil_div(w->examples - w->done, w->batch);
