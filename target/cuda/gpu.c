@@ -253,7 +253,7 @@ static const char *without_line(Arena *a, const char *text, size_t len, const ch
 	buf_printf(&line, "\t%s", *begin == ':' ? begin + 1 : "bar.sync 0;");
 	for (unsigned long i = 1; (at = strstr(at, line.s)) != NULL; i++, at++)
 		if (i == number) {
-			memcpy(at, "\t//", 3);
+			at[1] = at[2] = '/';
 			break;
 		}
 	return copy;
