@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -47,7 +48,12 @@ static int program_print(Session *s, const Args *a, FILE *f)
 	if (!rc)
 		rc = session_set(s, a);
 	const char *target = mp_run_get(s->run, "target");
-	bool needs_data = strcmp(target, "cuda") == 0 || (strcmp(target, "cpu") == 0 && !args_text(a, "input"));
+	bool cuda = strcmp(target, "cuda") == 0,
+		 needs_data = cuda || (strcmp(target, "cpu") == 0 && !args_text(a, "input"));
+	if (!rc && data && cuda && strncmp(data, "make:", 5) != 0 && access(data, R_OK)) {
+		show(stderr, "note: %s is not there, so the kernel is not known\n", data);
+		data = NULL;
+	}
 	if (!rc && data && needs_data)
 		rc = session_data(&s->data, data, mp_net_get_info(s->net)->data_options);
 	return rc ? rc : after_run(s->run, mp_run_print(s->run, s->data, show_lines, f));

@@ -113,6 +113,8 @@ done
 MICROPROP_CUDA_FAULT=driver MICROPROP_CUDA_MEMORY=100000 $MICROPROP show letters.topo --stage program --target cuda
 MICROPROP_CUDA_SLOT=600 $MICROPROP show letters.topo --stage program --target cuda --batch all | head -3
 $MICROPROP show reber.topo --stage program --target cuda --precision bf16
+sed 's/^data .*/data "none.npz"/' letters.topo >none.topo
+$MICROPROP show none.topo --stage program --target cuda | head -3
 $MICROPROP train encoder-8-3-8.topo --batch 3 --epochs 4 --restarts 2 --precision bf16 --target cuda --rule doug
 $MICROPROP show encoder-8-3-8.topo --stage program --target cuda | head -4
 
