@@ -291,6 +291,8 @@ enum {
 };
 uint64_t random_u64(uint64_t seed, uint32_t stream, uint64_t index);
 double random_unit(uint64_t seed, uint32_t stream, uint64_t index); /* [0, 1), 24 bits: exact in float */
+void random_units(uint64_t seed, uint32_t stream, uint64_t index, uint64_t count,
+                  double *out); /* those from index on */
 /* 0 .. n-1, n < 2^32; bias below n / 2^32 */
 uint64_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint64_t n);
 /* The key of numbers that depend on more than that, and the four words that it has for a counter. */

@@ -52,6 +52,21 @@ double random_unit(uint64_t seed, uint32_t stream, uint64_t index)
 	return (double)(random_u64(seed, stream, index) >> 40) / 16777216.0;
 }
 
+void random_units(uint64_t seed, uint32_t stream, uint64_t index, uint64_t count, double *out)
+{
+	uint64_t random[DRAWS];
+
+	for (uint64_t i = 0; i < count; i += DRAWS) {
+		int n = (int)min_u64(count - i, DRAWS);
+		if (n == DRAWS)
+			draws(seed, stream, 0, index + i, DRAWS, random);
+		else
+			draws(seed, stream, 0, index + i, n, random);
+		for (int k = 0; k < n; k++)
+			out[i + (uint64_t)k] = (double)(random[k] >> 40) / 16777216.0;
+	}
+}
+
 static uint64_t below(uint64_t random, uint64_t n) { return (random >> 32) * n >> 32; }
 
 uint64_t random_below(uint64_t seed, uint32_t stream, uint64_t index, uint64_t n)

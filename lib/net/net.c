@@ -415,6 +415,22 @@ static double drawn_weight(const Net *net, uint64_t seed, Unit u, uint64_t l)
 	return (float)(low + width * random_unit(seed, STREAM_WEIGHTS, l));
 }
 
+/* Links l .. end - 1 of a unit; those of a block have one range. */
+static void unit_weights(const Net *net, uint64_t seed, Unit u, uint64_t l, uint64_t end, double *w)
+{
+	const Block *last = NULL;
+	double low = 0, width = 0;
+
+	random_units(seed, STREAM_WEIGHTS, l, end - l, w);
+	for (uint64_t i = l; i < end; i++) {
+		const Block *b = net_block(net, u, i);
+		if (b != last)
+			net_weight_range(net, u, i, &low, &width);
+		last = b;
+		w[i - l] = (float)(low + width * w[i - l]);
+	}
+}
+
 /* A tied link has the weight of the one that it is tied to. */
 void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, double *w)
 {
@@ -423,9 +439,12 @@ void net_weights(const Net *net, uint64_t seed, uint64_t first, uint64_t count, 
 		w[l - first] = net->weights[l];
 	for (uint64_t l = first, end; !net->weights && l < last; l = end) {
 		Unit u = net_target(net, l);
-		for (end = l; end < last && end < net->row[u + 1]; end++) {
-			uint64_t own = net->tie ? net->tie[end] : end;
-			w[end - first] = drawn_weight(net, seed, own == end ? u : net_target(net, own), own);
+		end = min_u64(last, net->row[u + 1]);
+		if (!net->tie)
+			unit_weights(net, seed, u, l, end, w + (l - first));
+		for (uint64_t i = l; net->tie && i < end; i++) {
+			uint64_t own = net->tie[i];
+			w[i - first] = drawn_weight(net, seed, own == i ? u : net_target(net, own), own);
 		}
 	}
 }
