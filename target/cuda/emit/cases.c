@@ -172,11 +172,8 @@ static void word_stage(Kernel *k, Reg row, Reg number)
 
 /* ---- images ---- */
 
-/* Starts of lists, then the lists. */
-uint32_t image_bytes(const Kernel *k)
-{
-	return (uint32_t)round_up(k->at_csc + (uint64_t)k->csc_capacity * 2 - k->at_csc_start, 16);
-}
+/* Starts of lists, then the lists, then turns. */
+uint32_t image_bytes(const Kernel *k) { return (uint32_t)round_up(k->at_turns + turns_bytes(k) - k->at_csc_start, 16); }
 
 void image_make(Kernel *k, Reg index)
 {
@@ -185,6 +182,7 @@ void image_make(Kernel *k, Reg index)
 
 	lists_stage(k);
 	by_input(k);
+	turns_make(k);
 	barrier_block(e);
 	Reg to = place(e, POINTER(k, images), index, bytes);
 	Loop l = loop_begin(e, mul(e, k->tid, 16), imm(bytes), k->s->threads * 16);
@@ -309,8 +307,10 @@ void cases_stage(Kernel *k, const LeafFound *f)
 		image_stage(k, f);
 	} else if (lists) {
 		lists_stage(k);
-		if (!k->s->test)
+		if (!k->s->test) {
 			by_input(k);
+			turns_make(k);
+		}
 	}
 	if (k->y_bits && !image) /* else beside index lists */
 		words_stage(k);

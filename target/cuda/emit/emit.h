@@ -116,7 +116,7 @@ typedef struct Access {
 } Access;
 
 enum { COLUMN_BLOCK = 16, LIST_PAD = 8, ROWS_TURN = 16 }; /* ROWS_TURN: rows of a turn of gradient loops */
-enum { INFO_LISTS = 8 }; /* in Kernel.at_info: the next lists of the gradient; before it: groups of lists by input */
+enum { INFO_PADS = 16 }; /* in Kernel.at_info, behind groups of lists by input: a group of rows of -0 */
 
 typedef struct Kernel {
 	const EmitSource *s;
@@ -141,7 +141,9 @@ typedef struct Kernel {
 	bool local;                      /* a team is one block: the gradient reads its rows */
 	bool overlaid;        /* operands of a gradient, one after the other, are staged over weights, lists and targets */
 	bool restaged;        /* they are staged over weights, which every leaf loads again */
+	bool kept;            /* not over weights, which stay where they are and are updated there too */
 	uint32_t workers;     /* threads that compute gradients and updates; the others form errors, verdicts, tallies */
+	uint32_t turns;       /* gradient whose index lists warps share; NO_STEP: none */
 	uint32_t inliners;    /* threads that add inlined gradients while others give verdicts */
 	uint32_t ahead_steps; /* 0, or steps after which operands of gradients that are ahead are there; */
 	uint32_t ahead_threads; /* the first ones, which compute these */
@@ -159,7 +161,7 @@ typedef struct Kernel {
 	bool early;             /* inputs of rows are loaded when a leaf begins, */
 	bool prefetches;        /* or, if it is the same in every update, after the gradient */
 	/* bytes in shared memory */
-	uint32_t at_outputs, at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity,
+	uint32_t at_outputs, at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity, at_turns,
 		at_targets, at_codes, at_elements, at_own, at_doubles, at_rows, at_staged, at_ahead, at_mask, bytes;
 	uint32_t target_row; /* bytes */
 	bool has_codes;      /* tables of code words are there */
@@ -280,6 +282,7 @@ void weights_stage(Kernel *k);                            /* copies under way: c
 void steps_emit(Kernel *k, uint32_t first, uint32_t end); /* of a row; with barriers */
 
 void row_step(Kernel *k, const DeviceStep *s);
+Reg lanes_mixed(Emit *e, Reg number);                         /* another order of 16 lanes */
 uint32_t product_warps(const Kernel *k, const DeviceStep *s); /* a product in parts, each of which a warp computes */
 void product_part(Kernel *k, const DeviceStep *s, Reg warp);
 uint32_t index_warps(const Kernel *k, const DeviceStep *s); /* the same of index lists */
@@ -403,20 +406,22 @@ typedef struct RuleQuads {
 	uint32_t rows;
 	uint32_t loaded; /* variables that were loaded before, as bits: */
 	Reg value[2 + MAX_STATE][8][4];
+	const PlaceNumbers *numbers; /* NULL, or those of the panel's class */
 } RuleQuads;
-void rule_quads_load(Kernel *k, const DevicePanel *p, uint32_t all_rows, RuleQuads *q);
+void rule_quads_new(Kernel *k, RuleQuads *q); /* registers for weights and state, */
+void rule_quads_load(Kernel *k, const DevicePanel *p, uint32_t all_rows, const RuleQuads *q); /* which it loads */
 void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t all_rows, RuleQuads *q);
 /* ---- lists.c: gradients of index lists ---- */
 
-/* A list: row of the matrix, word of the list, weights and state that are loaded. */
-typedef struct ListTask {
-	Reg row, word;
-	RuleQuads *quads;
-} ListTask;
+typedef struct ListWalk ListWalk; /* a warp on its way through lists */
 void list_rows_add(Kernel *k, const GradientPart *p);
-bool lists_queued(const Kernel *k, const DeviceStep *s, const GradientCut *c); /* warps may take lists from a queue */
-ListTask lists_first(Kernel *k, const DeviceStep *s, const GradientCut *c, GradientPart *p); /* loads the first */
-void lists_add(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p, const ListTask *first);
+void total_far_ahead(Kernel *k, const GradientPart *p, uint32_t n, uint32_t offset);
+ListWalk *lists_first(Kernel *k, const DeviceStep *s, const GradientCut *c, GradientPart *p); /* loads the first */
+void lists_add(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p, const ListWalk *w);
+void list_pads(Kernel *k);  /* what all lists are filled up with */
+void plan_turns(Kernel *k); /* may warps share lists? */
+uint32_t turns_bytes(const Kernel *k);
+void turns_make(Kernel *k); /* who has which list */
 
 /* ---- update.c: sums ---- */
 

@@ -197,6 +197,8 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 	Reg number = add(e, thread, imm(round * c->threads));
 	Reg panel = c->panels > 1 ? divide(e, number, c->each) : imm(0);
 	Reg own = c->panels > 1 ? modulo(e, number, c->each, panel) : number;
+	if (c->inlined && c->panel == 8 && c->each % 16 == 0)
+		own = lanes_mixed(e, own);
 	Reg group = divide(e, own, c->panel), row = mul(e, group, c->high);
 	Reg q = mad(e, panel, c->panel, modulo(e, own, c->panel, group)); /* in the range */
 	uint32_t b = s->kind == STEP_GRADIENT ? s->c : BUF_DELTA;
@@ -370,7 +372,9 @@ bool rule_in_quads(const DeviceStep *s, const DevicePanel *p)
 	return p->row == s->sum_row && p->row % 4 == 0 && p->at % 4 == 0;
 }
 
-static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p)
+/* values: NULL, or registers with weights and state. */
+static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p,
+                     const RuleQuads *values)
 {
 	Emit *e = k->e;
 	const DevicePanel *panel = &k->s->panel[s->panel];
@@ -380,7 +384,7 @@ static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const
 
 	if (quads) {
 		RuleQuads *q = NEW(&k->s->cx->scratch, 1, RuleQuads);
-		*q = (RuleQuads){ .row = p->i, .quad = p->q, .rows = c->high };
+		*q = values ? *values : (RuleQuads){ .row = p->i, .quad = p->q, .rows = c->high };
 		memcpy(q->g, p->sum, c->high * sizeof *q->g);
 		rule_quads(k, k->numbers, panel, s->depth, q);
 	}
@@ -486,7 +490,7 @@ static void gradients_emit(Kernel *k, uint32_t first, uint32_t end, uint32_t bef
 		spent(k, SPENT_KINDS + 30);
 		for (uint32_t i = first; i < end; i++)
 			if (takes(k, i) && round < k->cut[i].rounds) {
-				part_end(k, &g[i], &k->cut[i], &part[i]);
+				part_end(k, &g[i], &k->cut[i], &part[i], NULL);
 				if (k->cut[i].totals && round == 0)
 					totals_end(k, &g[i], &k->cut[i], &part[i]);
 			}
@@ -567,18 +571,41 @@ void inlined_rows(Kernel *k)
 	}
 }
 
-/* Sums of inlined gradients become the update, or sums of the leaf. */
-static void inlined_end(Kernel *k)
+/* Inlined gradients after the last chunk. */
+typedef struct InlinedEnd {
+	GradientPart part[MOST_GRADIENTS];
+	RuleQuads *values[MOST_GRADIENTS]; /* weights and state on their way; NULL: they are not */
+} InlinedEnd;
+
+static InlinedEnd *inlined_prepare(Kernel *k)
 {
+	InlinedEnd *o = NEW(&k->s->cx->scratch, 1, InlinedEnd);
+
 	for (uint32_t i = 0; i < k->s->list->steps - k->s->list->gradient; i++) {
 		const DeviceStep *g = &k->s->step[k->s->list->gradient + i];
-		GradientPart p;
+		const DevicePanel *panel = &k->s->panel[g->panel];
 		if (!k->cut[i].inlined)
 			continue;
-		part_begin(k, g, &k->cut[i], 0, &p);
-		uint32_t none = if_begin(k->e, p.is_mine);
-		sums_load(k, &k->cut[i], &p);
-		part_end(k, g, &k->cut[i], &p);
+		part_begin(k, g, &k->cut[i], 0, &o->part[i]);
+		if (!k->numbers || panel->kind || !rule_in_quads(g, panel))
+			continue;
+		o->values[i] = NEW(&k->s->cx->scratch, 1, RuleQuads);
+		*o->values[i] = (RuleQuads){ .row = o->part[i].i, .quad = o->part[i].q, .rows = k->cut[i].high };
+		rule_quads_new(k, o->values[i]);
+		rule_quads_load(k, panel, g->depth, o->values[i]); /* all threads: else registers would be kept for others */
+	}
+	return o;
+}
+
+/* Sums of inlined gradients become the update, or sums of the leaf. */
+static void inlined_end(Kernel *k, InlinedEnd *o)
+{
+	for (uint32_t i = 0; i < k->s->list->steps - k->s->list->gradient; i++) {
+		if (!k->cut[i].inlined)
+			continue;
+		uint32_t none = if_begin(k->e, o->part[i].is_mine);
+		sums_load(k, &k->cut[i], &o->part[i]);
+		part_end(k, &k->s->step[k->s->list->gradient + i], &k->cut[i], &o->part[i], o->values[i]);
 		if_end(k->e, none);
 	}
 }
@@ -593,37 +620,28 @@ static void lists_alone(Kernel *k, uint32_t i)
 
 	assert(!c->totals || c->totals_first == c->threads - c->totals_threads);
 	remark(k->e, "gradient by index lists: %u threads, of which %u have sums of deltas", c->threads, c->totals_threads);
+	InlinedEnd *inlined = inlined_prepare(k); /* before many copies, which these would wait for */
 	piece_stage(k, i, i + 1, imm(0), k->rows, imm(0));
-	ins(k->e, "@$ st.shared.u32 [$+#], 0", same(k->e, k->tid, imm(0)), k->memory, k->at_info + INFO_LISTS);
-	inlined_end(k); /* while operands are under way */
-	ListTask first = lists_first(k, g, c, &part);
+	inlined_end(k, inlined); /* while operands are under way */
+	ListWalk *walk = lists_first(k, g, c, &part);
 	ins(k->e, "cp.async.wait_all");
 	workers_barrier(k);
 	spent(k, SPENT_KINDS + 29);
 	ins(k->e, "@$ bra L#", op2(k->e, REG_P, "setp.ge.u32", k->tid, imm(c->threads - c->totals_threads)), totals);
-	lists_add(k, g, c, &part, &first);
+	lists_add(k, g, c, &part, walk);
 	ins(k->e, "bra L#", end);
 	label_here(k->e, totals);
 	if (c->totals) {
 		totals_begin(k, g, c, &part);
-		totals_rows(k, g, c, &part, k->rows, imm(0));
+		for (uint32_t n = 0; n < totals_each(c); n++) {
+			uint32_t none = if_begin(k->e, part.is_total[n]);
+			total_far_ahead(k, &part, n, n * c->totals_threads * 4);
+			if_end(k->e, none);
+		}
 		totals_end(k, g, c, &part);
 	}
 	label_here(k->e, end);
 	spent(k, SPENT_KINDS + 30);
-}
-
-/* The gradient by index lists, if it is the only one that is not inlined and warps take lists from a queue. */
-static uint32_t only_lists(const Kernel *k)
-{
-	uint32_t only = NO_STEP, count = 0;
-
-	for (uint32_t i = 0; i < k->s->list->steps - k->s->list->gradient; i++)
-		if (!k->cut[i].inlined) {
-			only = i;
-			count++;
-		}
-	return count == 1 && lists_queued(k, &k->s->step[k->s->list->gradient + only], &k->cut[only]) ? only : NO_STEP;
 }
 
 void gradient_emit(Kernel *k)
@@ -638,11 +656,11 @@ void gradient_emit(Kernel *k)
 		gradients_emit(k, 0, steps, 0);
 		return;
 	}
-	if (only_lists(k) != NO_STEP) {
-		lists_alone(k, only_lists(k));
+	if (k->turns != NO_STEP && k->numbers) {
+		lists_alone(k, k->turns);
 		return;
 	}
-	inlined_end(k);
+	inlined_end(k, inlined_prepare(k));
 	for (uint32_t i = 0, before = 0; i < steps; i++)
 		if (!k->cut[i].inlined)
 			gradients_emit(k, i, i + 1, before++);

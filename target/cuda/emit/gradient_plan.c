@@ -176,8 +176,8 @@ static void threads_divide(Kernel *k)
 	assert(k->inliners <= k->workers); /* workers store what they have added */
 }
 
-/* Operands in shared memory, of as many rows at a time as there is room for. */
-static void plan_staging(Kernel *k)
+/* Operands in shared memory, of as many rows at a time as there is room for. Returns where they end. */
+static uint32_t plan_staging(Kernel *k)
 {
 	const EmitSource *s = k->s;
 	uint32_t steps = s->list->steps - s->list->gradient, quads = 0, widest = 0;
@@ -190,7 +190,7 @@ static void plan_staging(Kernel *k)
 		widest = max_u32(widest, own);
 	}
 	if (!quads)
-		return;
+		return 0;
 	uint32_t ahead = READ_AHEAD * 16 * widest, room = end - min_u32(end, k->at_staged + ahead);
 	k->next_at = 0;
 	k->piece = all;
@@ -201,9 +201,9 @@ static void plan_staging(Kernel *k)
 	}
 	if (!k->piece || (k->next_at && s->job->data.from)) {
 		k->bytes = UINT32_MAX; /* no room */
-		return;
+		return 0;
 	}
-	uint32_t at = k->at_staged, quad = (k->piece + 1) * 16; /* a row of -0 follows */
+	uint32_t at = k->at_staged, quad = (k->piece + 1) * 16, past = 0; /* a row of -0 follows */
 	for (uint32_t i = 0; i < steps; i++) {
 		if (k->cut[i].inlined || k->cut[i].ahead)
 			continue;
@@ -212,8 +212,10 @@ static void plan_staging(Kernel *k)
 		k->cut[i].at_a = at;
 		k->cut[i].at_b = at += a_quads(&g[i], &k->cut[i]) * quad;
 		at += k->cut[i].quads * quad;
-		k->bytes = max_u32(k->bytes, at + k->next_at + ahead);
+		past = max_u32(past, at + k->next_at + ahead);
 	}
+	k->bytes = max_u32(k->bytes, past);
+	return past;
 }
 
 /* Dense ones that few threads are enough for, where rows come in chunks: half of the workers have at least one warp for
@@ -442,12 +444,14 @@ void gradient_cut(Kernel *k)
 	k->csc_pad = k->local ? k->row_space - 1 : k->piece;
 	if (k->local || k->inliners)
 		k->bytes += ROWS_TURN * k->row;
-	if (!k->local)
-		plan_staging(k);
+	uint32_t past = k->local ? 0 : plan_staging(k);
 	if (s->job->data.from) {
 		uint32_t masks = s->job->data.inputs * ((uint32_t)ceil_div(s->leaf_rows, 32) | 1) * 4;
 		k->bytes = max_u32(k->bytes, k->at_mask + (uint32_t)round_up(masks, 16));
 	}
+	if (k->overlaid && past && tally_bytes(k) && round_up(past, 16) + tally_bytes(k) <= k->bytes)
+		k->at_doubles = (uint32_t)round_up(past, 16); /* over rows, which no one needs any more */
+	plan_turns(k);
 	k->at_sums = k->bytes;
 	k->bytes = (uint32_t)min_u64((uint64_t)k->bytes + k->inliners * inlined_high(k) * 16, UINT32_MAX);
 }

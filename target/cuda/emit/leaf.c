@@ -234,24 +234,26 @@ static uint32_t first_product(const Kernel *k)
 	return i < k->last && k->s->step[i].kind == STEP_PRODUCT ? i : NO_STEP;
 }
 
-/* Parts of the first product of this chunk; sums of index lists of the next one: what adds beside what waits for shared
- * memory. now, next: these chunks have rows */
-static void first_tasks(Kernel *k, const NextChunk *n, Reg now, Reg next)
+/* Parts of the first product of a chunk. */
+static void first_tasks(Kernel *k, uint32_t step)
+{
+	const DeviceStep *first = &k->s->step[step];
+	uint32_t all = product_warps(k, first);
+	Crew c = crew_begin(k, 0, min_u32(all, warps_of(k)), imm(all));
+
+	product_part(k, first, c.slot);
+	crew_end(k, &c);
+	barrier_block(k->e);
+}
+
+/* Sums of index lists of the next chunk, by warps from `busy` on. */
+static void next_tasks(Kernel *k, const NextChunk *n, uint32_t busy)
 {
 	Emit *e = k->e;
-	const DeviceStep *index = &k->s->step[k->next_steps - 1];
-	Reg parts = op3(e, REG_R, "selp.u32", imm(index_warps(k, index)), imm(0), next);
-	uint32_t busy = 0;
+	Reg parts = imm(index_warps(k, &k->s->step[k->next_steps - 1]));
+	Reg some = op2(e, REG_P, "setp.ne.u32", n->rows, imm(0));
+	Crew c = crew_begin(k, busy, warps_of(k) - busy, op3(e, REG_R, "selp.u32", parts, imm(0), some));
 
-	if (first_product(k) != NO_STEP) {
-		const DeviceStep *first = &k->s->step[first_product(k)];
-		uint32_t all = product_warps(k, first), warps = min_u32(all, warps_of(k));
-		Crew c = crew_begin(k, 0, warps, op3(e, REG_R, "selp.u32", imm(all), imm(0), now));
-		product_part(k, first, c.slot);
-		crew_end(k, &c);
-		busy = warps < warps_of(k) ? warps : 0;
-	}
-	Crew c = crew_begin(k, busy, warps_of(k) - busy, parts);
 	next_part(k, n, c.slot);
 	crew_end(k, &c);
 }
@@ -261,9 +263,12 @@ static void chunk_end(Kernel *k)
 {
 	Emit *e = k->e;
 	uint32_t others = label(e), end = label(e), rest = k->s->threads - k->inliners;
+	Reg partial = op2(e, REG_R, "and.b32", k->my_rows, imm(ROWS_TURN - 1));
+	uint32_t full = if_begin(e, op2(e, REG_P, "setp.ne.u32", partial, imm(0)));
 
 	inlined_pads(k);
 	barrier_block(e);
+	if_end(e, full);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->inliners)), others);
 	inlined_rows(k);
 	if (k->last != NO_STEP) {
@@ -280,38 +285,43 @@ static void chunk_end(Kernel *k)
 	label_here(e, end);
 }
 
-/* Index lists of a chunk are added while the one before computes its first product. */
+static void next_rows(Kernel *k, const NextChunk *n)
+{
+	ins(k->e, "min.u32 $, $, #", n->rows, op2(k->e, REG_R, "sub.u32", k->end_row, n->row), k->block_rows);
+}
+
+/* Index lists of a chunk are added while gradients of the one before are: what waits for shared memory beside what
+ * adds. */
 static void chunks_beside(Kernel *k)
 {
 	Emit *e = k->e;
 	NextChunk n = { .row = op1(e, REG_R, "mov.u32", k->first_row),
 		            .rows = reg(e, REG_R),
 		            .flip = op1(e, REG_R, "mov.u32", imm(0)) };
-	uint32_t top = label(e), end = label(e), first = first_product(k);
+	uint32_t top = label(e), first = first_product(k);
 
-	k->flip = op1(e, REG_R, "mov.u32", imm(k->flipped));
-	ins(e, "mov.u32 $, 0", k->my_rows);
-	ins(e, "mov.u32 $, $", k->row0, k->first_row);
+	k->flip = op1(e, REG_R, "mov.u32", imm(0));
 	all_ones(k);
-	barrier_block(e);
-	label_here(e, top);
-	ins(e, "min.u32 $, $, #", n.rows, op2(e, REG_R, "sub.u32", k->end_row, n.row), k->block_rows);
-	Reg now = op2(e, REG_P, "setp.ne.u32", k->my_rows, imm(0)), next = op2(e, REG_P, "setp.ne.u32", n.rows, imm(0));
-	first_tasks(k, &n, now, next);
+	next_rows(k, &n);
+	next_tasks(k, &n, 0);
 	barrier_block(e);
 	spent(k, SPENT_KINDS + 24);
-	ins(e, "@!$ bra L#", now, end);
-	steps_emit(k, first == NO_STEP ? k->next_steps : first + 1, k->last);
-	chunk_end(k);
-	label_here(e, end);
-	barrier_block(e);
-	spent(k, SPENT_KINDS + 26);
+	label_here(e, top);
 	ins(e, "mov.u32 $, $", k->row0, n.row);
 	ins(e, "mov.u32 $, $", k->my_rows, n.rows);
-	ins(e, "add.u32 $, $, $", n.row, n.row, n.rows);
 	ins(e, "mov.u32 $, $", k->flip, n.flip);
+	ins(e, "add.u32 $, $, $", n.row, n.row, n.rows);
 	ins(e, "sub.u32 $, #, $", n.flip, k->flipped, n.flip);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", k->my_rows, imm(0)), top);
+	next_rows(k, &n);
+	if (first != NO_STEP)
+		first_tasks(k, first);
+	spent(k, SPENT_KINDS + 25);
+	steps_emit(k, first == NO_STEP ? k->next_steps : first + 1, k->last);
+	chunk_end(k);
+	next_tasks(k, &n, k->inliners / 32);
+	barrier_block(e);
+	spent(k, SPENT_KINDS + 26);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", n.rows, imm(0)), top);
 }
 
 static void chunks_emit(Kernel *k)

@@ -86,100 +86,338 @@ static void groups_add(Kernel *k, const GradientPart *p, Reg word)
 
 void list_rows_add(Kernel *k, const GradientPart *p) { groups_add(k, p, list_word(k, p->input)); }
 
-/* ---- lists one after the other ---- */
+/* ---- turns ----
+ *
+ * Where a block has all lists, its warps share them. A turn of a warp is as many lists as it has lanes for, of nearly
+ * equal length. Who has which is found out when lists are made: the longest come first, each turn for the warp with
+ * the least to do. In shared memory, for each list: first group | row of the matrix << 16, groups | groups of the
+ * turn << 16; an empty turn is the last; then, as 16-bit numbers, the turn that follows each turn, and the first one
+ * of each warp. */
+enum { LIST_BYTES = 8, NO_ROW = 0xffff, TURN_COST = 2 }; /* TURN_COST: of a turn itself, in groups */
 
-static uint32_t lists_of_warp(const GradientCut *c) { return 32 / c->panel; }
-
-bool lists_queued(const Kernel *k, const DeviceStep *s, const GradientCut *c)
+static uint32_t lists_of_turn(const GradientCut *c) { return 32 / c->panel; }
+static uint32_t turn_warps(const GradientCut *c) { return (c->threads - c->totals_threads) / 32; }
+static uint32_t turns_of(const Kernel *k, const GradientCut *c)
 {
-	const DevicePanel *p = &k->s->panel[s->panel];
-
-	return s->kind == STEP_GRADIENT_INDEX && k->overlaid && k->numbers && !p->kind && rule_in_quads(s, p) &&
-	       c->high == 1 && c->panels == 1 && 32 % c->panel == 0 && c->down == 1 && c->totals_threads < c->threads &&
-	       !k->next_at;
+	return (uint32_t)ceil_div(k->s->job->data.inputs, lists_of_turn(c));
 }
 
-static Reg warp_of(Kernel *k) { return op2(k->e, REG_R, "shr.u32", k->tid, imm(5)); }
-
-/* Of a task of a warp. */
-static Reg rank_of(Kernel *k, const GradientCut *c, Reg slot)
+static uint32_t follow_at(const Kernel *k, const GradientCut *c)
 {
-	Reg lane = op2(k->e, REG_R, "and.b32", k->tid, imm(31));
-
-	return mad(k->e, slot, lists_of_warp(c), divide(k->e, lane, c->panel));
+	return k->at_turns + (turns_of(k, c) + 1) * lists_of_turn(c) * LIST_BYTES;
 }
 
-static ListTask list_load(Kernel *k, const DeviceStep *s, const GradientPart *p, Reg rank)
+/* The gradient that has such turns; NO_STEP: none. */
+static uint32_t turns_gradient(const Kernel *k)
+{
+	const EmitSource *s = k->s;
+	uint32_t only = NO_STEP;
+
+	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++) {
+		const DeviceStep *g = &s->step[s->list->gradient + i];
+		const DevicePanel *p = &s->panel[g->panel];
+		const GradientCut *c = &k->cut[i];
+		if (c->inlined)
+			continue;
+		if (only != NO_STEP || g->kind != STEP_GRADIENT_INDEX || p->kind || !rule_in_quads(g, p) || c->high != 1 ||
+		    c->panels != 1 || 32 % c->panel || c->down != 1 || c->totals_threads >= c->threads)
+			return NO_STEP;
+		only = i;
+	}
+	return only;
+}
+
+/* Part of the plan, after gradients are cut. */
+void plan_turns(Kernel *k)
+{
+	const EmitSource *s = k->s;
+	bool direct = s->solo && s->kinds_of_leaves == 1 && s->leaves[0] == 1 && !needs_pending(s) && !s->test;
+
+	k->turns = direct && k->overlaid && !k->next_at && s->job->data.from ? turns_gradient(k) : NO_STEP;
+}
+
+/* Room for turns, whatever the cut is. */
+uint32_t turns_bytes(const Kernel *k)
+{
+	uint32_t lists = k->s->job->data.inputs + 2 * 32;
+
+	return k->s->solo ? lists * LIST_BYTES + (lists + k->s->threads / 32) * 2 : 0;
+}
+
+static uint32_t pads_at(const Kernel *k) { return k->at_info + INFO_PADS; }
+
+/* A group of rows of -0. By one thread */
+void list_pads(Kernel *k)
+{
+	uint32_t two = k->csc_pad << 16 | k->csc_pad;
+
+	ins(k->e, "st.shared.v4.u32 [$+#], {#, #, #, #}", k->memory, pads_at(k), two, two, two, two);
+}
+
+/* All lists, and how long turns are. */
+static void turns_lists(Kernel *k, const DeviceStep *s, const GradientCut *c)
 {
 	Emit *e = k->e;
-	GradientPart own = { .is_mine = p->is_mine };
-	ListTask t;
+	uint32_t each = lists_of_turn(c), all = turns_of(k, c), inputs = k->s->job->data.inputs;
+	Loop l = loop_count(e, (uint32_t)ceil_div((all + 1) * each, k->s->threads)); /* equal: lanes exchange */
+	Reg rank = mad(e, l.i, k->s->threads, k->tid), is = less(e, rank, imm(inputs)), most = reg(e, REG_R);
+	Reg input =
+		load(e, REG_R, "ld.shared.u32", mad(e, op3(e, REG_R, "selp.u32", rank, imm(0), is), 4, k->memory), k->at_rank);
+	Reg word = list_word(k, input), row = op2(e, REG_R, "sub.u32", input, imm(s->low));
 
-	part_ranked(k, s, &own, rank);
-	t.row = op3(e, REG_R, "selp.u32", own.i, imm(UINT32_MAX), own.is_mine); /* past the last: nothing is stored */
-	t.word = op3(e, REG_R, "selp.u32", list_word(k, own.input), imm(0), own.is_mine);
-	t.quads = NEW(&k->s->cx->scratch, 1, RuleQuads);
-	*t.quads = (RuleQuads){ .row = t.row, .quad = p->q, .rows = 1 };
-	rule_quads_load(k, &k->s->panel[s->panel], s->depth + s->bias, t.quads);
-	return t;
+	is = op2(e, REG_P, "and.pred", is, less(e, row, imm(s->depth)));
+	row = op3(e, REG_R, "selp.u32", row, imm(NO_ROW), is);
+	Reg groups = op3(e, REG_R, "selp.u32", op2(e, REG_R, "shr.u32", word, imm(16)), imm(0), is);
+	ins(e, "max.u32 $, $, 1", most, groups);
+	for (uint32_t n = 1; n < each; n *= 2)
+		ins(e, "max.u32 $, $, $", most, most, lanes_xor(e, most, n));
+	most = op3(e, REG_R, "selp.u32", most, imm(0), less(e, rank, imm(all * each)));
+	Reg first =
+		op2(e, REG_R, "or.b32", op2(e, REG_R, "and.b32", word, imm(0xffff)), op2(e, REG_R, "shl.b32", row, imm(16)));
+	uint32_t past = if_begin(e, less(e, rank, imm((all + 1) * each)));
+	ins(e, "st.shared.v2.u32 [$+#], {$, $}", mad(e, rank, LIST_BYTES, k->memory), k->at_turns, first,
+	    op2(e, REG_R, "or.b32", groups, op2(e, REG_R, "shl.b32", most, imm(16))));
+	if_end(e, past);
+	loop_end(e, &l);
 }
 
-ListTask lists_first(Kernel *k, const DeviceStep *s, const GradientCut *c, GradientPart *p)
+/* Words of lists by input are there. With barriers */
+void turns_make(Kernel *k)
 {
 	Emit *e = k->e;
-	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
 
+	if (k->turns == NO_STEP)
+		return;
+	const GradientCut *c = &k->cut[k->turns];
+	uint32_t all = turns_of(k, c), bytes = lists_of_turn(c) * LIST_BYTES;
+	remark(e, "%u turns of %u lists, %u warps", all, lists_of_turn(c), turn_warps(c));
+	barrier_block(e);
+	turns_lists(k, &k->s->step[k->s->list->gradient + k->turns], c);
+	barrier_block(e);
+	uint32_t others = if_begin(e, less(e, k->tid, imm(32)));
+	Reg load_of = op1(e, REG_R, "mov.u32", k->tid), last = add(e, k->tid, imm(all)), best = reg(e, REG_R);
+	Reg is = less(e, k->tid, imm(turn_warps(c))), half = reg(e, REG_H), most = reg(e, REG_R);
+	ins(e, "ld.shared.u32 $, [$+#]", most, k->memory, k->at_turns + 4);
+	Loop l = loop_begin(e, imm(0), imm(all), 1);
+	Reg cost = add(e, op2(e, REG_R, "shr.u32", most, imm(16)), imm(TURN_COST));
+	ins(e, "ld.shared.u32 $, [$+#]", most, mad(e, l.i, bytes, k->memory), k->at_turns + bytes + 4);
+	ins(e, "redux.sync.min.u32 $, $, 0xffffffff", best, op3(e, REG_R, "selp.u32", load_of, imm(UINT32_MAX), is));
+	Reg mine = same(e, best, load_of);
+	ins(e, "cvt.u16.u32 $, $", half, l.i);
+	ins(e, "@$ st.shared.u16 [$+#], $", mine, mad(e, last, 2, k->memory), follow_at(k, c), half);
+	ins(e, "@$ mov.u32 $, $", mine, last, l.i);
+	ins(e, "@$ add.u32 $, $, $", mine, load_of, load_of, op2(e, REG_R, "shl.b32", cost, imm(5)));
+	loop_end(e, &l);
+	ins(e, "cvt.u16.u32 $, $", half, op1(e, REG_R, "mov.u32", imm(all)));
+	ins(e, "@$ st.shared.u16 [$+#], $", is, mad(e, last, 2, k->memory), follow_at(k, c), half);
+	if_end(e, others);
+}
+
+/* Half a group: rows whose numbers are in two registers. */
+typedef struct HalfGroup {
+	Reg x[LIST_PAD / 2][4];
+} HalfGroup;
+
+static HalfGroup half_new(Emit *e)
+{
+	HalfGroup h;
+
+	for (uint32_t m = 0; m < LIST_PAD / 2; m++)
+		for (uint32_t i = 0; i < 4; i++)
+			h.x[m][i] = reg(e, REG_F);
+	return h;
+}
+
+static void half_load(Kernel *k, const HalfGroup *h, const Reg pair[2], const GradientPart *p)
+{
+	Emit *e = k->e;
+
+	for (uint32_t m = 0; m < LIST_PAD / 2; m++) {
+		Reg row =
+			m % 2 ? op2(e, REG_R, "shr.u32", pair[m / 2], imm(16)) : op2(e, REG_R, "and.b32", pair[m / 2], imm(0xffff));
+		load_quad_to(e, "shared", h->x[m], mad(e, row, p->b_row, p->b), 0);
+	}
+}
+
+static void half_add(Emit *e, const HalfGroup *h, const GradientPart *p)
+{
+	for (uint32_t m = 0; m < LIST_PAD / 2; m++)
+		for (uint32_t n = 0; n < 4; n++)
+			ins(e, "add.rn.ftz.f32 $, $, $", p->sum[0][n], h->x[m][n], p->sum[0][n]);
+}
+
+/* Where a warp is. Numbers of rows are loaded two groups before these are added, rows one group before. */
+enum { NOT_LAST, IS_LAST, IS_END }; /* of a group: whether it ends a turn, or there is none */
+struct ListWalk {
+	Reg at, groups, left; /* numbers of the group at hand; groups of the list and of the turn that are left */
+	Reg next[2], follow;  /* words of the next turn's list; the turn after it */
+	Reg last[3], row[3];  /* of three groups, the last of which is the one at hand */
+	Reg pair[4];
+	HalfGroup half[2];
+	RuleQuads *quads[2]; /* weights and state of this list and of the next */
+};
+
+static void walk_look(Kernel *k, const GradientCut *c, const ListWalk *w)
+{
+	Emit *e = k->e;
+	Reg list = divide(e, op2(e, REG_R, "and.b32", k->tid, imm(31)), c->panel);
+	Reg at = mad(e, w->follow, lists_of_turn(c) * LIST_BYTES, mad(e, list, LIST_BYTES, k->memory));
+
+	ins(e, "ld.shared.v2.u32 {$, $}, [$+#]", w->next[0], w->next[1], at, k->at_turns);
+	ins(e, "ld.shared.u16 $, [$+#]", w->follow, mad(e, w->follow, 2, k->memory), follow_at(k, c));
+}
+
+/* The next group, and numbers of its rows. A turn that begins loads its weights and state to quads[set]. */
+static void walk_on(Kernel *k, const DeviceStep *s, const GradientCut *c, const ListWalk *w, uint32_t set)
+{
+	Emit *e = k->e;
+	uint32_t more = label(e), have = label(e);
+	Reg pads = add(e, k->memory, imm(pads_at(k)));
+
+	ins(e, "sub.u32 $, $, 1", w->left, w->left);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", w->left, imm(0)), more);
+	ins(e, "and.b32 $, $, 0xffff", w->groups, w->next[1]);
+	ins(e, "shr.u32 $, $, 16", w->left, w->next[1]);
+	ins(e, "shr.u32 $, $, 16", w->row[2], w->next[0]);
+	Reg first = mad(e, op2(e, REG_R, "and.b32", w->next[0], imm(0xffff)), 2 * LIST_PAD, k->memory);
+	ins(e, "selp.u32 $, $, $, $", w->at, pads, add(e, first, imm(k->at_csc)), same(e, w->groups, imm(0)));
+	walk_look(k, c, w);
+	RuleQuads q = *w->quads[set];
+	q.row = w->row[2];
+	rule_quads_load(k, &k->s->panel[s->panel], s->depth + s->bias, &q);
+	ins(e, "bra L#", have);
+	label_here(e, more);
+	ins(e, "sub.u32 $, $, 1", w->groups, w->groups);
+	ins(e, "selp.u32 $, $, $, $", w->at, add(e, w->at, imm(2 * LIST_PAD)), pads,
+	    op2(e, REG_P, "setp.gt.s32", w->groups, imm(0)));
+	label_here(e, have);
+	ins(e, "selp.u32 $, #, #, $", w->last[2], IS_LAST, NOT_LAST, same(e, w->left, imm(1)));
+	ins(e, "selp.u32 $, #, $, $", w->last[2], IS_END, w->last[2], same(e, w->left, imm(0)));
+	ins(e, "ld.shared.v4.u32 {$, $, $, $}, [$]", w->pair[0], w->pair[1], w->pair[2], w->pair[3], w->at);
+}
+
+/* What is known of a group is known of another one then. */
+static void walk_shift(Emit *e, const ListWalk *w, uint32_t to, uint32_t from)
+{
+	ins(e, "mov.u32 $, $", w->last[to], w->last[from]);
+	ins(e, "mov.u32 $, $", w->row[to], w->row[from]);
+}
+
+/* Everything of the first turn but its rows. */
+ListWalk *lists_first(Kernel *k, const DeviceStep *s, const GradientCut *c, GradientPart *p)
+{
+	Emit *e = k->e;
+	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), warp = op2(e, REG_R, "shr.u32", k->tid, imm(5));
+	ListWalk *w = NEW(&k->s->cx->scratch, 1, ListWalk);
+	Reg *numbers[] = { &w->at,      &w->groups,  &w->left,    &w->next[0], &w->next[1], &w->follow,
+		               &w->last[0], &w->last[1], &w->last[2], &w->row[0],  &w->row[1],  &w->row[2],
+		               &w->pair[0], &w->pair[1], &w->pair[2], &w->pair[3] };
+
+	for (uint32_t i = 0; i < COUNT(numbers); i++)
+		*numbers[i] = reg(e, REG_R);
 	*p = (GradientPart){ .q = modulo(e, lane, c->panel, divide(e, lane, c->panel)), .b_row = c->quads * 16 };
-	p->is_mine = less(e, p->q, imm(c->quads));
 	p->b = add(e, mad(e, p->q, 16, k->memory), imm(c->at_b));
 	for (uint32_t i = 0; i < 4; i++)
 		p->sum[0][i] = op1(e, REG_F, "mov.f32", imm_f(0));
-	return list_load(k, s, p, rank_of(k, c, warp_of(k)));
+	for (uint32_t i = 0; i < 2; i++) {
+		w->half[i] = half_new(e);
+		w->quads[i] = NEW(&k->s->cx->scratch, 1, RuleQuads);
+		*w->quads[i] = (RuleQuads){ .quad = p->q, .rows = 1 };
+		rule_quads_new(k, w->quads[i]);
+	}
+	warp = op2(e, REG_R, "min.u32", warp, imm(turn_warps(c) - 1)); /* others have none, and look at it in vain */
+	ins(e, "ld.shared.u16 $, [$+#]", w->follow, mad(e, add(e, warp, imm(turns_of(k, c))), 2, k->memory),
+	    follow_at(k, c));
+	walk_look(k, c, w);
+	ins(e, "mov.u32 $, 1", w->left);
+	walk_on(k, s, c, w, 0);
+	walk_shift(e, w, 0, 2);
+	return w;
 }
 
-static void list_apply(Kernel *k, const DeviceStep *s, const GradientPart *p, const ListTask *t)
+static void list_apply(Kernel *k, const DeviceStep *s, const GradientPart *p, const ListWalk *w, uint32_t set,
+                       const PlaceNumbers *n)
 {
-	RuleQuads q = *t->quads;
+	RuleQuads q = *w->quads[set];
 
-	q.row = t->row;
+	q.row = w->row[0];
+	q.numbers = n;
 	for (uint32_t i = 0; i < 4; i++)
 		q.g[0][i] = p->sum[0][i];
 	rule_quads(k, k->numbers, &k->s->panel[s->panel], s->depth + s->bias, &q);
+	for (uint32_t i = 0; i < 4; i++)
+		ins(k->e, "mov.f32 $, 0f00000000", p->sum[0][i]);
 }
 
-/* Each task is one that no warp has, the longest first. Weights and state of the next are loaded meanwhile, and the
- * number of the one after it is fetched. */
-void lists_add(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p, const ListTask *first)
+/* Lists of a warp, one turn after the other: groups follow each other as if they were of one list. Turns have two sets
+ * of registers for weights and state: a turn begins to load before the one before it ends, but not before the one
+ * before that has ended. */
+void lists_add(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p, const ListWalk *w)
 {
 	Emit *e = k->e;
-	uint32_t warps = (c->threads - c->totals_threads) / 32, top = label(e);
-	uint32_t all = (uint32_t)ceil_div(k->s->job->data.inputs, lists_of_warp(c));
-	Reg leads = same(e, op2(e, REG_R, "and.b32", k->tid, imm(31)), imm(0));
-	Reg slot = op1(e, REG_R, "mov.u32", warp_of(k)), next_slot = add(e, slot, imm(warps)), ticket = reg(e, REG_R);
-	ListTask now = { op1(e, REG_R, "mov.u32", first->row), op1(e, REG_R, "mov.u32", first->word),
-		             NEW(&k->s->cx->scratch, 1, RuleQuads) };
+	uint32_t top[2] = { label(e), label(e) }, done = label(e);
+	PlaceNumbers numbers = known_numbers(k, k->numbers, &k->s->factor[k->s->panel[s->panel].factor]);
 
-	*now.quads = *first->quads;
-	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-		for (uint32_t i = 0; i < 4 && now.quads->loaded >> v & 1; i++)
-			now.quads->value[v][0][i] = op1(e, REG_F, "mov.f32", first->quads->value[v][0][i]);
+	half_load(k, &w->half[0], w->pair, p);
+	half_load(k, &w->half[1], w->pair + 2, p);
+	walk_on(k, s, c, w, 1);
+	walk_shift(e, w, 1, 2);
+	ins(e, "@$ bra L#", same(e, w->last[0], imm(IS_END)), done);
+	for (uint32_t set = 0; set < 2; set++) {
+		uint32_t ends = label(e);
+		label_here(e, top[set]);
+		for (uint32_t i = 0; i < 2; i++) {
+			half_add(e, &w->half[i], p);
+			half_load(k, &w->half[i], w->pair + 2 * i, p);
+		}
+		ins(e, "@$ bra L#", same(e, w->last[0], imm(IS_LAST)), ends);
+		walk_on(k, s, c, w, !set);
+		walk_shift(e, w, 0, 1);
+		walk_shift(e, w, 1, 2);
+		ins(e, "bra L#", top[set]);
+		label_here(e, ends);
+		list_apply(k, s, p, w, set, &numbers);
+		walk_on(k, s, c, w, set);
+		walk_shift(e, w, 0, 1);
+		walk_shift(e, w, 1, 2);
+		ins(e, "@$ bra L#", same(e, w->last[0], imm(IS_END)), done);
+	}
+	ins(e, "bra L#", top[0]);
+	label_here(e, done);
+}
+
+/* ---- totals ---- */
+
+/* Column `offset` bytes after the first, of all rows: a chain of additions whose operands other warps keep waiting. So
+ * they are loaded far ahead. */
+void total_far_ahead(Kernel *k, const GradientPart *p, uint32_t n, uint32_t offset)
+{
+	enum { TURNS = 4 };
+	Emit *e = k->e;
+	Reg x[TURNS][ROWS_TURN], from = reg(e, REG_R), left = reg(e, REG_R);
+	uint32_t top = label(e), done = label(e);
+
+	ins(e, "add.u32 $, $, #", from, p->total_at, offset);
+	ins(e, "shr.u32 $, $, #", left, add(e, k->rows, imm(ROWS_TURN - 1)), 4);
+	for (uint32_t t = 0; t < TURNS; t++)
+		for (uint32_t m = 0; m < ROWS_TURN; m++) {
+			x[t][m] = op1(e, REG_F, "mov.f32", imm_f(0));
+			if (t + 1 < TURNS)
+				ins(e, "@$ ld.shared.f32 $, [$+#]", op2(e, REG_P, "setp.gt.u32", left, imm(t)), x[t][m], from,
+				    (t * ROWS_TURN + m) * p->b_row);
+		}
 	label_here(e, top);
-	ins(e, "mov.u32 $, 0", ticket);
-	ins(e, "@$ atom.shared.add.u32 $, [$+#], 1", leads, ticket, k->memory, k->at_info + INFO_LISTS);
-	ins(e, "bar.warp.sync 0xffffffff");
-	ListTask next = list_load(k, s, p, rank_of(k, c, next_slot));
-	for (uint32_t i = 0; i < 4; i++)
-		ins(e, "mov.f32 $, 0f00000000", p->sum[0][i]);
-	groups_add(k, p, now.word);
-	list_apply(k, s, p, &now);
-	ins(e, "mov.u32 $, $", now.row, next.row);
-	ins(e, "mov.u32 $, $", now.word, next.word);
-	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-		for (uint32_t i = 0; i < 4 && now.quads->loaded >> v & 1; i++)
-			ins(e, "mov.f32 $, $", now.quads->value[v][0][i], next.quads->value[v][0][i]);
-	ins(e, "mov.u32 $, $", slot, next_slot);
-	ins(e, "bar.warp.sync 0xffffffff");
-	ins(e, "shfl.sync.idx.b32 $, $, 0, 31, 0xffffffff", next_slot, ticket);
-	ins(e, "add.u32 $, $, #", next_slot, next_slot, 2 * warps);
-	ins(e, "@$ bra L#", less(e, slot, imm(all)), top);
+	for (uint32_t t = 0; t < TURNS; t++) {
+		Reg more = op2(e, REG_P, "setp.gt.u32", left, imm(TURNS - 1));
+		ins(e, "@$ bra L#", same(e, left, imm(0)), done);
+		for (uint32_t m = 0; m < ROWS_TURN; m++)
+			ins(e, "@$ ld.shared.f32 $, [$+#]", more, x[(t + TURNS - 1) % TURNS][m], from,
+			    ((t + TURNS - 1) * ROWS_TURN + m) * p->b_row);
+		for (uint32_t m = 0; m < ROWS_TURN; m++)
+			ins(e, "add.rn.ftz.f32 $, $, $", p->total[n], p->total[n], x[t][m]);
+		ins(e, "sub.u32 $, $, 1", left, left);
+	}
+	ins(e, "add.u32 $, $, #", from, from, TURNS * ROWS_TURN * p->b_row);
+	ins(e, "bra L#", top);
+	label_here(e, done);
 }

@@ -309,6 +309,15 @@ static uint32_t take(Kernel *k, uint64_t bytes)
 	return at;
 }
 
+static void take_weights(Kernel *k)
+{
+	k->bytes = (uint32_t)round_up(k->bytes, 128); /* copies of a warp are then full lines */
+	for (uint32_t i = 0; i < k->regions; i++) {
+		WeightRegion *r = &k->region[i];
+		r->at = take(k, (uint64_t)(r->rows + r->padded) * r->row * 4);
+	}
+}
+
 static void plan_memory(Kernel *k)
 {
 	const EmitSource *s = k->s;
@@ -325,11 +334,14 @@ static void plan_memory(Kernel *k)
 		k->at_rank = take(k, (uint64_t)d->inputs * 4);
 		k->at_csc_start = take(k, (uint64_t)d->inputs * 4);
 		k->at_csc = take(k, (uint64_t)k->csc_capacity * 2);
+		k->at_turns = take(k, turns_bytes(k));
 	}
 	k->at_outputs = take(k, s->job->output_col ? 0 : s->job->outputs * 4);
 	k->at_codes = take(k, words * 8);
 	k->at_elements = take(k, words * s->code_longest * 4);
 	k->has_codes = words != 0;
+	if (k->overlaid)
+		k->bytes = (uint32_t)round_up(k->bytes, 128); /* copies of a warp are then full lines */
 	k->at_staged = k->bytes;
 	k->list_row = (uint32_t)round_up(s->list_longest, LIST_PAD) * 2;
 	k->at_lists = take(k, lists ? (uint64_t)k->list_row * (s->leaf_rows + 8) : 0);
@@ -342,13 +354,11 @@ static void plan_memory(Kernel *k)
 	k->at_late = take(k, (uint64_t)k->late_row * k->row_space);
 	uint64_t doubles = tally_bytes(k);
 	k->at_doubles = k->chunks == 1 && !k->overlaid && doubles && doubles <= k->bytes - k->at_late ? k->at_late : 0;
-	k->bytes = (uint32_t)round_up(k->bytes, 128); /* copies of a warp are then full lines */
+	k->bytes = (uint32_t)round_up(k->bytes, 128);
 	if (!k->overlaid)
 		k->at_staged = k->bytes;
-	for (uint32_t i = 0; i < k->regions; i++) {
-		WeightRegion *r = &k->region[i];
-		r->at = take(k, (uint64_t)(r->rows + r->padded) * r->row * 4);
-	}
+	if (!k->kept)
+		take_weights(k);
 	k->bytes = (uint32_t)round_up(k->bytes, 128);
 	k->at_rows = k->at_mask = k->bytes;
 	if (!k->overlaid && !k->restaged)
@@ -431,6 +441,38 @@ static const char *plan_tiled(Kernel *k)
 	return k->bytes > s->shared ? "shared memory" : NULL;
 }
 
+static bool is_within(const float *from, uint64_t floats, const WeightRegion *r, bool *apart)
+{
+	const float *end = r->from + (size_t)r->row * r->rows;
+
+	*apart = from >= end || from + floats <= r->from;
+	return from >= r->from && from + floats <= end;
+}
+
+/* May weights stay in shared memory for the whole job? Updates then write to the regions that they are in. */
+static bool can_keep(const Kernel *k)
+{
+	const EmitSource *s = k->s;
+	const Job *j = s->job;
+
+	if (!k->overlaid || s->test || s->half || !j->data.from || s->kinds_of_leaves > 1 || s->leaves[0] > 1)
+		return false;
+	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++)
+		if (!k->cut[i].inlined && s->step[s->list->gradient + i].kind != STEP_GRADIENT_INDEX)
+			return false; /* its operands are staged wherever there is room */
+	for (uint32_t i = 0; i < k->regions; i++)
+		for (uint32_t n = 0; n < j->panels; n++) {
+			const DevicePanel *p = &s->panel[n];
+			bool apart;
+			if (!is_within(j->w + p->at, p->size, &k->region[i], &apart) && !apart)
+				return false;
+			if (p->copy != NO_COPY &&
+			    !is_within(j->copies + p->copy, (uint64_t)p->cols * p->copy_row, &k->region[i], &apart) && !apart)
+				return false;
+		}
+	return true;
+}
+
 /* Rows of a block in so many chunks. */
 static const char *plan_chunks(Kernel *k, uint32_t chunks)
 {
@@ -474,9 +516,17 @@ static const char *plan_chunks(Kernel *k, uint32_t chunks)
 		plan_memory(k);
 		return plan_tiled(k);
 	}
-	plan_memory(k);
-	if (!s->test)
-		gradient_cut(k);
+	for (uint32_t kept = can_keep(k), bytes = k->bytes;; kept = 0, k->bytes = bytes) {
+		k->kept = kept;
+		plan_memory(k);
+		if (!s->test)
+			gradient_cut(k);
+		k->bytes = min_u32(k->bytes, UINT32_MAX / 4);
+		if (kept)
+			take_weights(k); /* behind all that is staged */
+		if (!kept || k->bytes <= s->shared)
+			break;
+	}
 	return k->bytes > s->shared ? "shared memory" : NULL;
 }
 
@@ -499,6 +549,7 @@ const char *kernel_plan(Kernel *k, const EmitSource *s)
 	const char *why = s->general ? NULL : covered(s);
 
 	k->s = s;
+	k->turns = NO_STEP;
 	if (s->general) {
 		plan_general(k);
 		return NULL;

@@ -74,6 +74,7 @@ typedef struct Tasks {
 	uint32_t quads, high, groups, rounds; /* quads: threads for a row; some may have none */
 	uint32_t real;                        /* quads that there are; 0: all */
 	uint32_t panel, panels, each;         /* quads of a panel; each: threads of one */
+	bool mixed;                           /* lanes_mixed */
 } Tasks;
 
 static void tasks_panels(const Kernel *k, Tasks *t, uint32_t most)
@@ -134,6 +135,17 @@ static void task_guard(Kernel *k, Task *t, Reg value, uint32_t end)
 	t->end[t->ends++] = if_begin(k->e, less(k->e, value, imm(end)));
 }
 
+/* Panels of 8 quads: adjacent lanes have the same quad, those two apart the same row. A quad that all lanes load then
+ * takes two cycles of shared memory, which asks whether lanes i and i ^ 1, or i and i ^ 2, agree; else four. */
+Reg lanes_mixed(Emit *e, Reg number)
+{
+	Reg row = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", number, imm(1)), imm(3));
+	Reg quad = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", number, imm(1)), imm(7));
+
+	return op2(e, REG_R, "or.b32", op2(e, REG_R, "and.b32", number, imm(~(uint32_t)15)),
+	           op2(e, REG_R, "or.b32", row, quad));
+}
+
 /* Task `number`; below: all numbers are less than that. */
 static Task task_at(Kernel *k, const Tasks *t, Reg number, uint32_t below)
 {
@@ -145,6 +157,8 @@ static Task task_at(Kernel *k, const Tasks *t, Reg number, uint32_t below)
 		task_guard(k, &task, number, all);
 	Reg panel = t->panels > 1 ? divide(e, number, t->each) : imm(0);
 	Reg own = t->panels > 1 ? modulo(e, number, t->each, panel) : number;
+	if (t->mixed)
+		own = lanes_mixed(e, own);
 	task.group = divide(e, own, t->panel);
 	if (t->groups * t->panel < t->each)
 		task_guard(k, &task, task.group, t->groups);
@@ -380,12 +394,14 @@ static uint32_t product_pairs(Kernel *k, const DeviceStep *s, const Tasks *t, Re
 	if (!turns)
 		return 0;
 	sources_load(k, s, t, a, b, 0, two[0]);
-	if (turns > 1) {
-		Loop l = loop_count(e, turns - 1);
+	uint32_t alike = quads % 2 ? turns : turns - 1; /* others follow */
+	if (alike) {
+		Loop l = loop_count(e, alike);
 		product_turn(k, s, t, a, b, two, true, sum);
 		loop_end(e, &l);
 	}
-	product_turn(k, s, t, a, b, two, quads % 2, sum);
+	if (alike < turns)
+		product_turn(k, s, t, a, b, two, false, sum);
 	if (quads % 2) {
 		sources_add(k, t, two[0], sum);
 		ins(e, "add.u32 $, $, 16", a, a);
@@ -451,7 +467,8 @@ static void product_emit(Kernel *k, const DeviceStep *s)
 
 /* ---- products beside other work ---- */
 
-/* Tiles with the least of work in all: adding products, and loading them. */
+/* Tiles with the least of work in all, adding products and loading them, that give a fourth of the warps something to
+ * do. */
 static Tasks tasks_beside(const Kernel *k, const DeviceStep *s)
 {
 	Tasks best = { 0 };
@@ -460,9 +477,14 @@ static Tasks tasks_beside(const Kernel *k, const DeviceStep *s)
 	for (uint32_t high = 1; high <= MOST_HIGH; high++) {
 		Tasks t = { .quads = (uint32_t)ceil_div(s->cols, 4), .groups = (uint32_t)ceil_div(k->block_rows, high) };
 		t.high = (uint32_t)ceil_div(k->block_rows, t.groups);
+		t.real = t.quads;
+		t.quads = t.quads > PANEL / 2 ? (uint32_t)round_up(t.quads, PANEL) : t.quads;
 		tasks_panels(k, &t, PANEL);
-		uint32_t cost = (uint32_t)ceil_div(t.panels * t.each, 32) * (16 * t.high + 4 + t.high);
-		if (!least || cost < least) {
+		t.mixed = t.panel == PANEL;
+		if (t.mixed)
+			t.each = (uint32_t)round_up(t.each, 32);
+		uint32_t warps = (uint32_t)ceil_div(t.panels * t.each, 32), cost = warps * (16 * t.high + 4 + t.high);
+		if (!least || (cost < least && warps > k->s->threads / 128)) {
 			least = cost;
 			best = t;
 		}

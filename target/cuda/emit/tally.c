@@ -41,6 +41,23 @@ static void add_lanes(Emit *e, Reg sum, Reg x)
 	}
 }
 
+/* Errors and verdicts of every 32nd row, from that of the lane on: all loads are under way together. */
+enum { LANE_ROWS = 16 };
+
+static void lane_rows(Kernel *k, Reg lane, uint32_t turns, Reg error[LANE_ROWS], Reg verdict[LANE_ROWS])
+{
+	Emit *e = k->e;
+
+	assert(turns <= LANE_ROWS);
+	for (uint32_t t = 0; t < turns; t++) {
+		Reg row = add(e, lane, imm(32 * t)), is_row = less(e, row, k->rows);
+		error[t] = op1(e, REG_F, "mov.f32", imm_f(0));
+		verdict[t] = op1(e, REG_R, "mov.u32", imm(0));
+		ins(e, "@$ ld.global.f32 $, [$]", is_row, error[t], place(e, k->row_error, row, 4));
+		ins(e, "@$ ld.global.u8 $, [$]", is_row, verdict[t], place(e, k->verdict, row, 1));
+	}
+}
+
 /* bf16: a sum of the numbers of lanes: i and i + 16, 8, 4, 2, 1. */
 static Reg lanes_total(Emit *e, Reg sum)
 {
@@ -58,22 +75,14 @@ static Reg lanes_total(Emit *e, Reg sum)
 /* bf16: a lane adds every 32nd row, then lanes join, so that nothing waits for a chain of all rows. */
 static void tally_half(Kernel *k)
 {
-	enum { MOST = 16 };
 	Emit *e = k->e;
 	bool weights = k->s->job->data.weight != NULL;
 	uint32_t turns = k->s->job->data.targets ? (uint32_t)ceil_div(k->s->leaf_rows, 32) : 0;
 	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), sum = literal(e, 0), weight = literal(e, 0);
-	Reg total[3], error[MOST], verdict[MOST];
+	Reg total[3], error[LANE_ROWS], verdict[LANE_ROWS];
 
 	remark(e, "tally of a leaf, bf16");
-	assert(turns <= MOST);
-	for (uint32_t t = 0; t < turns; t++) { /* all loads first */
-		Reg row = add(e, lane, imm(32 * t)), is_row = less(e, row, k->rows);
-		error[t] = op1(e, REG_F, "mov.f32", imm_f(0));
-		verdict[t] = op1(e, REG_R, "mov.u32", imm(0));
-		ins(e, "@$ ld.global.f32 $, [$]", is_row, error[t], place(e, k->row_error, row, 4));
-		ins(e, "@$ ld.global.u8 $, [$]", is_row, verdict[t], place(e, k->verdict, row, 1));
-	}
+	lane_rows(k, lane, turns, error, verdict);
 	for (int i = 0; i < 3; i++)
 		total[i] = op1(e, REG_R, "mov.u32", imm(0));
 	for (uint32_t t = 0; t < turns; t++) {
@@ -148,20 +157,14 @@ static void summed_load(Kernel *k, Reg at, uint32_t first, const Reg x[SUMMED])
 /* A lane converts every 32nd error, so that the chain of additions waits for nothing else. */
 static void tally_chain(Kernel *k)
 {
-	enum { MOST = 16 };
 	Emit *e = k->e;
 	uint32_t turns = (uint32_t)ceil_div(k->s->leaf_rows, 32);
-	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), sum = literal(e, 0), total[3], error[MOST], verdict[MOST];
+	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), sum = literal(e, 0), total[3], error[LANE_ROWS],
+		verdict[LANE_ROWS];
 	Reg to = mad(e, lane, 8, k->memory), at = op1(e, REG_R, "mov.u32", k->memory), x[2][SUMMED];
 
 	remark(e, "tally of a leaf, through shared memory");
-	for (uint32_t t = 0; t < turns; t++) { /* all loads first */
-		Reg row = add(e, lane, imm(32 * t)), is_row = less(e, row, k->rows);
-		error[t] = op1(e, REG_F, "mov.f32", imm_f(0));
-		verdict[t] = op1(e, REG_R, "mov.u32", imm(0));
-		ins(e, "@$ ld.global.f32 $, [$]", is_row, error[t], place(e, k->row_error, row, 4));
-		ins(e, "@$ ld.global.u8 $, [$]", is_row, verdict[t], place(e, k->verdict, row, 1));
-	}
+	lane_rows(k, lane, turns, error, verdict);
 	for (uint32_t t = 0; t < turns; t++)
 		ins(e, "st.shared.f64 [$+#], $", to, k->at_doubles + 32 * 8 * t, op1(e, REG_G, "cvt.f64.f32", error[t]));
 	ins(e, "bar.warp.sync 0xffffffff");

@@ -238,6 +238,8 @@ static void constants_stage(Kernel *k)
 	Reg now = reg(e, REG_D);
 	ins(e, "mov.u64 $, %clock64", now);
 	ins(e, "st.shared.u64 [$+#], $", k->memory, k->at_cycles, now);
+	if (k->overlaid && k->turns != NO_STEP)
+		list_pads(k);
 	if_end(e, end);
 	barrier_block(e);
 }
@@ -416,6 +418,10 @@ static void updates_emit(Kernel *k)
 	}
 	if (direct && !s->tiled && !s->general && !k->half)
 		leaf_begin(k, POINTER(k, update), staged, NULL);
+	if (k->kept) {
+		weights_stage(k);
+		weights_pad(k);
+	}
 	if (k->half && k->half->once && !k->half->apart) {
 		half_prefetch(k, POINTER(k, update), staged);
 		weights_stage(k);
@@ -439,14 +445,14 @@ static void updates_emit(Kernel *k)
 	}
 	Reg ends =
 		s->solo && !k->half ? load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch)) : imm(0);
-	if (!k->half || (!k->half->direct && !k->half->once)) { /* else they are there, or under way */
+	if (!k->kept && (!k->half || (!k->half->direct && !k->half->once))) { /* else they are there, or under way */
 		weights_stage(k);
 		if (k->half)
 			half_weights(k);
 	}
 	if (k->overlaid)
 		lists_pad(k);
-	if (k->overlaid || k->restaged)
+	if (!k->kept && (k->overlaid || k->restaged))
 		weights_pad(k);
 	if (s->general && s->job->noise) {
 		k->update_number = reg(e, REG_D);

@@ -101,9 +101,9 @@ PlaceNumbers known_numbers(Kernel *k, const RuleNumbers *n, const LinkClass *c)
 {
 	Emit *e = k->e;
 	PlaceNumbers p = { .n = *n, .limited = is_limited(c), .low = imm_f((float)c->low), .high = imm_f((float)c->high) };
-	Reg factor = literal(e, c->rate);
 
-	p.rate = op1(e, REG_F, "cvt.rn.f32.f64", op2(e, REG_G, "mul.rn.f64", n->rate, factor));
+	p.rate = op1(e, REG_F, "cvt.rn.f32.f64",
+	             c->rate == 1 ? n->rate : op2(e, REG_G, "mul.rn.f64", n->rate, literal(e, c->rate)));
 	if (c->decay >= 0 && uses_decay(k))
 		p.n.param[P_DECAY] = op1(e, REG_F, "mov.f32", imm_f((float)c->decay));
 	return p;
@@ -204,6 +204,16 @@ static Reg formula_emit(Kernel *k, const PlaceNumbers *n, Reg g, const Place *v)
 	return variable[1];
 }
 
+/* Where weights from `from` on are kept in shared memory; number: of one of them. False: they are not. */
+static bool kept_place(Kernel *k, const float *from, Reg number, Reg *at)
+{
+	const WeightRegion *r = k->kept ? region_of(k, from) : NULL;
+
+	if (r)
+		*at = add(k->e, mad(k->e, number, 4, k->memory), imm(weight_at(k, from)));
+	return r != NULL;
+}
+
 /* v: NULL, or what was loaded before. */
 static void place_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg g,
                         const Place *v)
@@ -234,6 +244,11 @@ static void place_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, R
 	else if (p->copy != NO_COPY)
 		ins(e, "st.global.f32 [$], $",
 		    place(e, place(e, place_at(e, POINTER(k, copies), p->copy * 4), col, p->copy_row * 4), row, 4), w);
+	Reg kept;
+	if (kept_place(k, k->s->job->w + p->at, place_of, &kept))
+		ins(e, "st.shared.f32 [$], $", kept, w);
+	if (p->copy != NO_COPY && kept_place(k, k->s->job->copies + p->copy, mad(e, col, p->copy_row, row), &kept))
+		ins(e, "st.shared.f32 [$], $", kept, w);
 	if (p->kind)
 		if_end(e, unused);
 	if_end(e, past);
@@ -273,8 +288,14 @@ static void copy_quads(Kernel *k, const DevicePanel *p, const RuleQuads *q, uint
 	for (uint32_t i = 0; i < 4; i++) {
 		Reg c = add(e, col, imm(i)), at = place(e, place(e, to, c, p->copy_row * 4), add(e, q->row, imm(h)), 4);
 		Reg is = less(e, c, imm(p->cols));
-		for (uint32_t r = 0; r < 4 && h + r < q->rows; r++)
-			ins(e, "@$ st.global.f32 [$+#], $", op2(e, REG_P, "and.pred", is, real[h + r]), at, 4 * r, w[h + r][i]);
+		Reg kept;
+		bool keeps = kept_place(k, k->s->job->copies + p->copy, mad(e, c, p->copy_row, add(e, q->row, imm(h))), &kept);
+		for (uint32_t r = 0; r < 4 && h + r < q->rows; r++) {
+			Reg stored = op2(e, REG_P, "and.pred", is, real[h + r]);
+			ins(e, "@$ st.global.f32 [$+#], $", stored, at, 4 * r, w[h + r][i]);
+			if (keeps)
+				ins(e, "@$ st.shared.f32 [$+#], $", stored, kept, 4 * r, w[h + r][i]);
+		}
 	}
 }
 
@@ -294,19 +315,25 @@ static void quads_places(Kernel *k, const DevicePanel *p, uint32_t all_rows, con
 	}
 }
 
-void rule_quads_load(Kernel *k, const DevicePanel *p, uint32_t all_rows, RuleQuads *q)
+void rule_quads_new(Kernel *k, RuleQuads *q)
+{
+	q->loaded = formula_uses(k->s->formula, OP_LOAD);
+	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+		for (uint32_t i = 0; i < 4 * q->rows && q->loaded >> v & 1; i++)
+			q->value[v][i / 4][i % 4] = reg(k->e, REG_F);
+}
+
+void rule_quads_load(Kernel *k, const DevicePanel *p, uint32_t all_rows, const RuleQuads *q)
 {
 	Emit *e = k->e;
-	uint32_t loads = formula_uses(k->s->formula, OP_LOAD);
 	Reg at[2 + MAX_STATE][8], real[8];
 
-	q->loaded = loads;
-	quads_places(k, p, all_rows, q, loads, at, real);
+	quads_places(k, p, all_rows, q, q->loaded, at, real);
 	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-		for (uint32_t h = 0; h < q->rows && loads >> v & 1; h++) {
-			Reg *to = q->value[v][h];
+		for (uint32_t h = 0; h < q->rows && q->loaded >> v & 1; h++) {
+			const Reg *to = q->value[v][h];
 			for (uint32_t i = 0; i < 4; i++)
-				to[i] = op1(e, REG_F, "mov.f32", imm_f(0));
+				ins(e, "mov.f32 $, 0f00000000", to[i]);
 			ins(e, "@$ ld.global.v4.f32 {$, $, $, $}, [$]", real[h], to[0], to[1], to[2], to[3], at[v][h]);
 		}
 }
@@ -329,9 +356,11 @@ void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t 
 		return;
 	}
 	mask_columns(e, p, q);
-	PlaceNumbers own = known_numbers(k, n, &k->s->factor[p->factor]);
-	if (!q->loaded)
+	PlaceNumbers own = q->numbers ? *q->numbers : known_numbers(k, n, &k->s->factor[p->factor]);
+	if (!q->loaded) {
+		rule_quads_new(k, q);
 		rule_quads_load(k, p, all_rows, q);
+	}
 	quads_places(k, p, all_rows, q, stores, at, real);
 	Reg infinite = op2(e, REG_P, "setp.ne.u32", imm(0), imm(0));
 	for (uint32_t h = 0; h < q->rows; h++)
@@ -350,6 +379,12 @@ void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t 
 		for (uint32_t h = 0; h < q->rows && stores >> v & 1; h++)
 			ins(e, "@$ st.global.v4.f32 [$], {$, $, $, $}", real[h], at[v][h], q->value[v][h][0], q->value[v][h][1],
 			    q->value[v][h][2], q->value[v][h][3]);
+	for (uint32_t h = 0; h < q->rows; h++) {
+		Reg place_of = mad(e, add(e, q->row, imm(h)), p->row, op2(e, REG_R, "shl.b32", q->quad, imm(2))), kept;
+		const Reg *w = q->value[1][h];
+		if (kept_place(k, k->s->job->w + p->at, place_of, &kept))
+			ins(e, "@$ st.shared.v4.f32 [$], {$, $, $, $}", real[h], kept, w[0], w[1], w[2], w[3]);
+	}
 	infinite_check(k, infinite);
 	for (uint32_t h = 0; h < q->rows && p->copy != NO_COPY; h += 4)
 		copy_quads(k, p, q, h, (const Reg(*)[4])q->value[1], real);
