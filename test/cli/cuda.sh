@@ -60,6 +60,11 @@ for shuffle in --no-shuffle --shuffle; do
 		MICROPROP_CUDA=emulate:9 MICROPROP_CUDA_THREADS=512 MICROPROP_CUDA_SHARED=150000 $MICROPROP train letters.topo few.npz --batch 200 $shuffle --epochs 2 --until never --restarts 2 --target $target --json | grep -o '"results.*'
 	done
 done
+# The same where weights stay in shared memory, with a last batch of few rows.
+$MICROPROP data make:letters most.npz some.npz --split 0.957
+for target in cpu cuda; do
+	MICROPROP_CUDA=emulate:9 MICROPROP_CUDA_THREADS=512 MICROPROP_CUDA_SHARED=232000 $MICROPROP train letters.topo some.npz --batch 512 --no-shuffle --error squared --epochs 2 --until never --restarts 2 --target $target --json | grep -o '"results.*'
+done
 # Noise, settings of groups and blocks, shared weights.
 cat >shaped.topo <<-end
 	group in 8 input
