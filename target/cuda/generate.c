@@ -140,7 +140,7 @@ static const char *columns_generate(Cuda *c, const EmitSource *of, Generated *g,
 	g->columns = true;
 	g->kernel.threads = shape.threads;
 	g->kernel.shared = shape.shared;
-	g->exchange = shape.exchange;
+	g->exchange = 0;
 	return NULL;
 }
 

@@ -114,10 +114,6 @@ static uint32_t take(Columns *c, uint64_t bytes)
 
 static uint32_t odd_quads(uint32_t floats) { return (((floats + 3) / 4) | 1) * 16; } /* rows begin in other banks */
 
-/* Of all rows of an update. */
-static uint32_t error_bytes(const Columns *c) { return (uint32_t)round_up((uint64_t)c->rows * 4 + 128, 128); }
-static uint32_t verdict_bytes(const Columns *c) { return (uint32_t)round_up((uint64_t)c->rows + 32, 128); }
-
 static void plan_memory(Columns *c)
 {
 	Kernel *k = c->k;
@@ -127,10 +123,11 @@ static void plan_memory(Columns *c)
 	for (uint32_t v = 2; v < 2 + MAX_STATE; v++)
 		states = c->state[v] ? v - 1 : states;
 	c->at_bars = take(c, 8 * BARS);
-	c->at_bad = take(c, 4);
+	c->at_bad = take(c, MOST_CLUSTER * 4); /* of each block */
 	c->at_stop = take(c, 8);
+	c->at_ended = take(c, 4);
 	k->at_cycles = take(c, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
-	c->at_rank = take(c, (uint64_t)c->inputs * 4);
+	k->at_rank = take(c, (uint64_t)c->inputs * 4);
 	/* weights of inputs, of the true unit, and a row of -0 that lists are filled up with */
 	c->from_size = (uint32_t)round_up((uint64_t)(c->inputs + 2) * c->own * 4, 16);
 	c->at_from = take(c, (uint64_t)c->from_size * (1 + states));
@@ -141,17 +138,21 @@ static void plan_memory(Columns *c)
 	c->at_to = take(c, 2 * (uint64_t)c->to_size);
 	c->own_size = c->slots * c->group_outputs * 4;
 	c->at_own = take(c, (uint64_t)c->own_size * (1 + states));
-	c->act_row = odd_quads(4 * c->quads);
-	c->at_act = take(c, (uint64_t)c->act_row * k->block_rows);
+	c->act_quad = k->block_rows * 16; /* quads of columns of all rows: other blocks store these side by side */
+	c->at_act = take(c, (uint64_t)c->act_quad * c->quads);
 	c->delta_row = odd_quads(4 * c->output_quads);
 	c->at_delta = take(c, (uint64_t)c->delta_row * k->block_rows);
-	c->pitch = (uint32_t)round_up((uint64_t)c->rows * 4 + 128, 128) + 16; /* a turn past the last is read */
-	c->at_column = take(c, (uint64_t)c->pitch * c->own);
+	c->part_pitch = (c->part_rows + RING) * 4;
+	c->pitch = (uint32_t)round_up((uint64_t)c->part_pitch * c->parts, 128) + 16;
 	c->act_t_size = c->pitch * c->slots;
 	c->at_act_t = take(c, 2 * (uint64_t)c->act_t_size);
 	c->at_delta_t = take(c, (uint64_t)c->pitch * c->group_outputs);
 	c->hidden_pad = (uint32_t)round_up(s->leaf_rows, ROWS_TURN);
-	c->at_hidden = take(c, (uint64_t)(c->hidden_pad + 1 + ROWS_TURN) * c->own * 4); /* rows past the last are read */
+	c->at_hidden = take(c, (uint64_t)(c->hidden_pad + 1 + RING) * c->own * 4); /* rows past the last are read */
+	c->turned_pitch = (uint32_t)round_up(c->part_rows, c->bias_turn) * 4 + c->parts * c->part_pitch + 16;
+	c->at_turned = take(c, c->lists->bias ? (uint64_t)c->turned_pitch * c->own : 0);
+	k->at_doubles = take(c, tally_bytes(k));
+	k->at_judged = take(c, (uint64_t)round_up(c->rows, 32) * 8);
 	k->bytes = (uint32_t)round_up(k->bytes, 128);
 	c->at_cases = k->bytes;
 	c->at_count = take(c, 4);
@@ -167,8 +168,6 @@ static void plan_memory(Columns *c)
 	k->bytes = (uint32_t)round_up(k->bytes, 128);
 	c->cases_size = k->bytes - c->at_cases;
 	take(c, c->cases_size);
-	c->at_errors = 0;
-	c->at_verdicts = c->at_errors + 2 * error_bytes(c);
 }
 
 uint32_t columns_each(uint32_t hidden, uint32_t blocks)
@@ -198,6 +197,27 @@ static void plan_groups(Columns *c)
 		c->bias_slot = c->hidden - c->bias_group * c->group_units;
 		c->slots = max_u32(c->slots, c->bias_slot + 1);
 	}
+}
+
+/* Two parts need warps for their passes; turns of gradients end with a part. */
+static void plan_parts(Columns *c)
+{
+	Kernel *k = c->k;
+	uint32_t leaf = k->s->leaf_rows, most = c->warps >= 16 ? MOST_PARTS : 1;
+
+	for (c->parts = most; c->parts > 1; c->parts--)
+		if (round_up(ceil_div(leaf, c->blocks), 4 * c->parts) * c->blocks % (RING * c->parts) == 0)
+			break;
+	k->block_rows = (uint32_t)round_up(ceil_div(leaf, c->blocks), 4 * c->parts);
+	c->rows = k->block_rows * c->blocks;
+	c->part_rows = c->rows / c->parts;
+	c->part_block = k->block_rows / c->parts;
+	c->team_warps = c->warps / c->parts;
+	c->bias_turn = RING;
+	while (c->bias_turn < CHAIN_TURN && c->part_rows % (2 * c->bias_turn) == 0)
+		c->bias_turn *= 2;
+	c->pass_warps = c->parts > 1 ? c->team_warps / 4 : c->warps;
+	c->back_warps = c->parts > 1 ? c->team_warps / 2 : c->warps;
 }
 
 static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
@@ -231,23 +251,23 @@ static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
 	c->output_quads = (uint32_t)ceil_div(c->outputs, 4);
 	c->own = columns_each(c->hidden, c->blocks);
 	c->own_quads = c->own / 4;
-	k->block_rows = (uint32_t)round_up(ceil_div(s->leaf_rows, c->blocks), 4);
-	k->row_space = k->block_rows + 1;
-	c->rows = k->block_rows * c->blocks;
 	c->workers = s->threads - SIDE_WARPS * 32;
 	c->warps = c->workers / 32;
-	c->turns = (uint32_t)ceil_div(c->rows, c->workers);
+	plan_parts(c);
+	k->row_space = k->block_rows + 1;
+	c->turns = (uint32_t)ceil_div(c->part_rows, c->team_warps * 32);
 	c->all_turns = (uint32_t)ceil_div(c->rows, 32);
+	c->tallies = c->blocks < MOST_TALLIES ? 2 : MOST_TALLIES;
 	c->own_turns = (uint32_t)ceil_div(k->block_rows, 32);
 	if (c->own > MOST_COLUMNS || c->all_turns > MOST_TURNS || c->warps < 2)
 		return "hidden units, or rows";
 	plan_groups(c);
-	c->dense_warps = min_u32((uint32_t)ceil_div(c->slots * c->group_outputs, 32), max_u32(1, c->warps / 3));
-	c->pass_first = c->warps >= 12 ? 8 : c->dense_warps;
-	c->pass_warps = c->warps >= 12 ? 4 : c->warps - c->dense_warps;
-	c->store_warps = c->warps >= 12 ? c->pass_first : c->warps;
+	uint32_t tiles =
+		(uint32_t)ceil_div(c->slots, LANES_DOWN) * c->group_outputs / LANES_ACROSS; /* of weights to outputs */
+	c->dense_warps = min_u32(tiles, c->parts > 1 ? c->team_warps - c->back_warps : max_u32(1, c->warps / 3));
+	c->dense_first = c->team_warps - c->dense_warps;
 	c->to_bytes = (c->hidden + (c->to->bias != NO_BIAS)) * c->output_quads * 16;
-	if (ceil_div(c->slots * c->group_outputs, c->dense_warps * 32) > DENSE_ROUNDS)
+	if (ceil_div(tiles, c->dense_warps) > DENSE_ROUNDS)
 		return "weights to outputs";
 	c->image = image;
 	c->list_row = k->list_row = (uint32_t)round_up(s->list_longest, LIST_PAD) * 2;
@@ -279,6 +299,22 @@ Reg valid_units(Columns *c, Reg group)
 	return op2(e, REG_R, "min.u32", left, imm(c->group_units));
 }
 
+Reg lane_down(Columns *c)
+{
+	Emit *e = c->k->e;
+	Reg high = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", c->lane, imm(1)), imm(6));
+
+	return op2(e, REG_R, "or.b32", high, op2(e, REG_R, "and.b32", c->lane, imm(1)));
+}
+
+Reg lane_across(Columns *c)
+{
+	Emit *e = c->k->e;
+	Reg low = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", c->lane, imm(1)), imm(1));
+
+	return mad(e, op2(e, REG_R, "shr.u32", c->lane, imm(4)), 2, low);
+}
+
 Reg in_warps(Columns *c, uint32_t first, uint32_t count)
 {
 	return less(c->k->e, op2(c->k->e, REG_R, "sub.u32", c->warp, imm(first)), imm(count));
@@ -291,16 +327,13 @@ Reg other_cases(Columns *c)
 	return mad(e, op2(e, REG_R, "xor.b32", c->parity, imm(1)), c->cases_size, c->k->memory);
 }
 
-Kernel *update_kernel(Columns *c, Reg parity)
+Kernel *update_kernel(Columns *c)
 {
 	Kernel *one = NEW(&c->k->s->cx->scratch, 1, Kernel);
-	Emit *e = c->k->e;
 
 	*one = *c->k;
 	one->memory = c->now;
 	one->rows = c->rows_now;
-	one->row_error = place(e, place_at(e, c->exchange, c->at_errors), parity, error_bytes(c));
-	one->verdict = place(e, place_at(e, c->exchange, c->at_verdicts), parity, verdict_bytes(c));
 	return one;
 }
 
@@ -337,19 +370,21 @@ static void memory_begin(Columns *c)
 	if (c->to->bias != NO_BIAS) { /* the true unit */
 		uint32_t other = if_begin(e, same(e, c->row_group, imm(c->bias_group)));
 		for (uint32_t i = 0; i < 2; i++)
-			fill(c, c->at_act_t + i * c->act_t_size + c->bias_slot * c->pitch, c->rows * 4, 1);
+			fill(c, c->at_act_t + i * c->act_t_size + c->bias_slot * c->pitch, c->parts * c->part_pitch, 1);
 		if_end(e, other);
 	}
-	Loop r = loop_begin(e, k->tid, imm(c->inputs), k->s->threads);
-	Reg input = load(e, REG_R, "ld.global.nc.u32", place(e, POINTER(k, data.rank), r.i, 4), 0);
-	ins(e, "st.shared.u32 [$+#], $", mad(e, r.i, 4, k->memory), c->at_rank, input);
-	loop_end(e, &r);
+	ranks_stage(k);
+	spent_begin(k);
 	uint32_t end = if_begin(e, same(e, k->tid, imm(0)));
-	Reg now = reg(e, REG_D);
-	ins(e, "mov.u64 $, %clock64", now);
-	ins(e, "st.shared.u64 [$+#], $", k->memory, k->at_cycles, now);
 	bars_begin(c);
 	if_end(e, end);
+}
+
+/* 1 for warps from `first` to `end`, else 0. */
+static Reg less_value(Emit *e, Reg warp, uint32_t first, uint32_t end)
+{
+	return op3(e, REG_R, "selp.u32", imm(1), imm(0),
+	           less(e, op2(e, REG_R, "sub.u32", warp, imm(first)), imm(end - first)));
 }
 
 static void registers_begin(Columns *c)
@@ -367,11 +402,20 @@ static void registers_begin(Columns *c)
 	c->has_columns = less(e, c->first_column, imm(c->hidden));
 	c->row_group = divide(e, k->member, c->across);
 	c->output_group = modulo(e, k->member, c->across, c->row_group);
-	k->row0 = mul(e, k->member, k->block_rows);
+	c->part = c->parts > 1 ? less_value(e, c->warp, c->team_warps, c->warps) : op1(e, REG_R, "mov.u32", imm(0));
+	c->team_warp = op2(e, REG_R, "sub.u32", c->warp, mul(e, c->part, c->team_warps));
+	if (c->parts > 1) { /* the first ones of both teams, on different schedulers: the second team begins with others */
+		Reg shift = mul(e, c->part, c->pass_warps), wraps = less(e, c->team_warp, shift);
+		Reg back = op3(e, REG_R, "selp.u32", imm(c->team_warps), imm(0), wraps);
+		c->team_warp = add(e, op2(e, REG_R, "sub.u32", c->team_warp, shift), back);
+	}
+	c->team_thread = mad(e, c->team_warp, 32, c->lane);
+	c->base = mul(e, c->part, c->part_block);
+	k->row0 = mad(e, c->part, c->part_rows, mul(e, k->member, c->part_block));
 	k->my_rows = reg(e, REG_R);
-	c->exchange = POINTER(k, exchange);
 	c->parity = op1(e, REG_R, "mov.u32", imm(0));
 	c->second = op1(e, REG_R, "mov.u32", imm(0));
+	c->turn = op1(e, REG_R, "mov.u32", imm(0));
 	c->now = op1(e, REG_R, "mov.u32", k->memory);
 	c->rows_now = reg(e, REG_R);
 }
@@ -384,8 +428,23 @@ void update_begin(Columns *c)
 	Emit *e = k->e;
 
 	ins(e, "ld.shared.u32 $, [$+#]", c->rows_now, c->now, c->at_count);
-	Reg past = op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", c->rows_now, k->row0), k->row0);
-	ins(e, "min.u32 $, $, #", k->my_rows, past, k->block_rows);
+	ins(e, "mov.u32 $, $", k->my_rows, rows_in(c, k->row0, c->part_block));
+}
+
+Reg rows_in(Columns *c, Reg first, uint32_t most)
+{
+	Emit *e = c->k->e;
+	Reg end = op2(e, REG_R, "max.u32", c->rows_now, first);
+
+	return op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", end, first), imm(most));
+}
+
+Reg batch_row(Columns *c, Reg within)
+{
+	Emit *e = c->k->e;
+	Reg part = divide(e, within, c->part_block), rest = modulo(e, within, c->part_block, part);
+
+	return mad(e, part, c->part_rows, mad(e, c->k->member, c->part_block, rest));
 }
 
 void turn_over(Columns *c)
@@ -394,7 +453,34 @@ void turn_over(Columns *c)
 
 	ins(e, "xor.b32 $, $, $", c->second, c->second, c->parity);
 	ins(e, "xor.b32 $, $, 1", c->parity, c->parity);
+	ins(e, "and.b32 $, $, #", c->turn, add(e, c->turn, imm(1)), c->tallies - 1);
 	ins(e, "mov.u32 $, $", c->now, mad(e, c->parity, c->cases_size, c->k->memory));
+}
+
+UpdateLoop updates_begin(Columns *c)
+{
+	Emit *e = c->k->e;
+	UpdateLoop l = { .left = updates_load(c), .top = label(e) };
+
+	label_here(e, l.top);
+	return l;
+}
+
+void updates_end(Columns *c, const UpdateLoop *l)
+{
+	Emit *e = c->k->e;
+
+	turn_over(c);
+	ins(e, "sub.u32 $, $, 1", l->left, l->left);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", l->left, imm(0)), l->top);
+}
+
+Reg updates_load(Columns *c)
+{
+	Reg updates = reg(c->k->e, REG_R);
+
+	ins(c->k->e, "ld.param.u32 $, [job+#]", updates, (uint32_t)offsetof(Job, updates));
+	return updates;
 }
 
 /* What other blocks will store here in this update; by one thread. new_weights: R, bytes of weights to outputs */
@@ -407,59 +493,71 @@ static void stores_expect(Columns *c, Reg new_weights)
 
 	Reg first = mul(e, c->output_group, c->group_outputs);
 	Reg outputs = op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", imm(c->outputs), first), imm(c->group_outputs));
-	bar_expect(c, BAR_ACT, add(e, mul(e, k->my_rows, c->quads * 16), new_weights));
-	bar_expect(c, BAR_GROUP, mul(e, valid_units(c, c->row_group), c->rows * 4));
-	bar_expect(c, BAR_DELTA, mul(e, outputs, c->rows * 4));
+	Reg left = op2(e, REG_R, "max.u32", c->first_column, imm(c->hidden)); /* its own columns are there already */
+	left = op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", left, c->first_column), imm(c->own));
+	Reg units = op2(e, REG_R, "sub.u32", valid_units(c, c->row_group), left);
 	quads = op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", quad, imm(c->quads)), quad); /* of all after it */
 	quads = op2(e, REG_R, "min.u32", quads, imm(c->own_quads));
-	bar_expect(c, BAR_HIDDEN, op2(e, REG_R, "mul.lo.u32", mul(e, c->rows_now, 16), quads));
+	bar_expect(c, BAR_WEIGHTS, new_weights);
+	for (uint32_t p = 0; p < c->parts; p++) {
+		Reg mine = rows_in(c, add(e, mul(e, k->member, c->part_block), imm(p * c->part_rows)), c->part_block);
+		bar_expect(c, BAR_ACT + p, mul(e, mine, c->quads * 16));
+		bar_expect(c, BAR_GROUP + p, mul(e, units, c->part_rows * 4));
+		bar_expect(c, BAR_DELTA + p, mul(e, outputs, c->part_rows * 4));
+		Reg all = rows_in(c, imm(p * c->part_rows), c->part_rows);
+		bar_expect(c, BAR_HIDDEN + p, op2(e, REG_R, "mul.lo.u32", mul(e, all, 16), quads));
+	}
+	ins(e, "mbarrier.arrive.expect_tx.shared.b64 _, [$], 4", turn_bar(c, BAR_TALLIED));
 	if_end(e, other);
 }
 
-static void tell(Columns *c, uint32_t named, uint32_t warps) { ins(c->k->e, "bar.arrive #, #", named, warps * 32); }
+static void outputs_wait(Columns *c)
+{
+	bar_wait(c, part_bar(c, BAR_ACT), c->parity);
+	bar_wait(c, bar_at(c, BAR_WEIGHTS), c->parity);
+}
 
-/* Few warps do everything one after the other; of many, some send while others compute. */
+/* Few warps do everything one after the other. */
 static void rows_few(Columns *c)
 {
-	Emit *e = c->k->e;
-
-	meet(c, NAMED_ACT, c->warps);
-	columns_send(c);
-	uint32_t other = if_begin(e, in_warps(c, c->pass_first, c->pass_warps));
-	bar_wait(c, bar_at(c, BAR_ACT), c->parity);
+	meet(c, imm(NAMED_ACT), c->warps);
+	columns_send(c, 0, c->warps);
+	outputs_wait(c);
 	outputs_emit(c);
-	if_end(e, other);
-	meet(c, NAMED_OUTPUTS, c->warps + 1);
-	deltas_send(c);
-	uint32_t back = if_begin(e, in_warps(c, c->pass_first, c->pass_warps));
+	bar_tell(c, turn_bar(c, BAR_LATE));
+	meet(c, imm(NAMED_OUTPUTS), c->warps);
+	deltas_send(c, 0, c->warps);
 	errors_back(c);
-	if_end(e, back);
 }
 
+/* In each team: the first warps compute, others send meanwhile. */
 static void rows_many(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t end = label(e), sends = if_begin(e, in_warps(c, 0, c->store_warps));
+	uint32_t team = c->team_warps, met = label(e), end = label(e);
+	Reg act = add(e, c->part, imm(NAMED_ACT)), outputs = add(e, c->part, imm(NAMED_OUTPUTS));
 
-	meet(c, NAMED_ACT, c->warps);
-	columns_send(c);
+	uint32_t other = if_begin(e, less(e, c->team_warp, imm(c->pass_warps)));
+	tell(c, act, team); /* activations of their rows are there */
+	outputs_wait(c);
 	spent(k, SPENT_KINDS + 3);
-	meet(c, NAMED_OUTPUTS, c->warps + 1);
+	outputs_emit(c);
 	spent(k, SPENT_KINDS + 4);
-	deltas_send(c);
+	bar_tell(c, turn_bar(c, BAR_LATE));
+	ins(e, "bra L#", met);
+	if_end(e, other);
+	meet(c, act, team);
+	columns_send(c, c->pass_warps, team - c->pass_warps);
+	label_here(e, met);
+	meet(c, outputs, team);
 	spent(k, SPENT_KINDS + 5);
+	uint32_t sends = if_begin(e, less(e, c->team_warp, imm(c->back_warps)));
+	errors_back(c);
+	spent(k, SPENT_KINDS + 6);
 	ins(e, "bra L#", end);
 	if_end(e, sends);
-	tell(c, NAMED_ACT, c->warps); /* activations of their rows are there */
-	uint32_t other = if_begin(e, in_warps(c, c->pass_first, c->pass_warps));
-	bar_wait(c, bar_at(c, BAR_ACT), c->parity);
-	outputs_emit(c);
-	meet(c, NAMED_OUTPUTS, c->warps + 1);
-	errors_back(c);
-	ins(e, "bra L#", end);
-	if_end(e, other);
-	tell(c, NAMED_OUTPUTS, c->warps + 1);
+	deltas_send(c, c->back_warps, team - c->back_warps);
 	label_here(e, end);
 }
 
@@ -470,43 +568,45 @@ static void worker_update(Columns *c)
 	uint32_t lists = label(e), end = label(e);
 
 	hidden_emit(c);
-	spent(k, SPENT_ROWS);
-	if (c->warps >= 12)
+	spent(k, SPENT_KINDS + 2);
+	if (c->parts > 1)
 		rows_many(c);
 	else
 		rows_few(c);
-	ins(e, "@!$ bra L#", in_warps(c, 0, c->dense_warps), lists);
+	ins(e, "@!$ bra L#", in_warps(c, c->dense_first, c->dense_warps), lists);
 	dense_emit(c);
 	ins(e, "bra L#", end);
 	label_here(e, lists);
 	lists_emit(c);
 	label_here(e, end);
-	meet(c, NAMED_END, c->warps + 1);
-	spent(k, SPENT_GRADIENT);
+	spent(k, SPENT_KINDS + 11);
+	meet(c, imm(NAMED_END), c->warps + 1);
+	spent(k, SPENT_KINDS + 12);
 }
 
 static void workers_emit(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	Reg left = reg(e, REG_R), sent = op1(e, REG_R, "mov.u32", imm(0));
-	uint32_t top = label(e);
+	Reg sent = op1(e, REG_R, "mov.u32", imm(0));
 
-	ins(e, "ld.param.u32 $, [job+#]", left, (uint32_t)offsetof(Job, updates));
-	label_here(e, top);
+	UpdateLoop l = updates_begin(c);
 	update_begin(c);
 	stores_expect(c, sent);
 	worker_update(c);
 	ins(e, "mov.u32 $, #", sent, c->to_bytes);
-	turn_over(c);
-	ins(e, "sub.u32 $, $, 1", left, left);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", left, imm(0)), top);
+	updates_end(c, &l);
+	spent(k, SPENT_GRADIENT);
 	/* weights that are still on their way */
 	uint32_t other = if_begin(e, same(e, k->tid, imm(c->workers - 1)));
-	bar_expect(c, BAR_ACT, imm(c->to_bytes));
+	bar_expect(c, BAR_WEIGHTS, imm(c->to_bytes));
 	if_end(e, other);
-	bar_wait(c, bar_at(c, BAR_ACT), c->parity);
+	bar_wait(c, bar_at(c, BAR_WEIGHTS), c->parity);
 }
+
+static void (*const side_loop[SIDE_WARPS])(Columns *c) = {
+	[SIDE_COPY] = copy_emit, [SIDE_JUDGE] = judge_emit, [SIDE_TALLY] = tally_emit, [SIDE_DECIDE] = decide_emit
+};
 
 const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out, ColumnsShape *shape)
 {
@@ -524,7 +624,7 @@ const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out
 	const char *why = plan(c, own, image);
 	if (why)
 		return why;
-	uint32_t side = label(e), tallies = label(e);
+	uint32_t side[SIDE_WARPS];
 	c->done = label(e);
 	registers_begin(c);
 	memory_begin(c);
@@ -532,25 +632,26 @@ const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out
 	side_begin(c);
 	barrier_block(e);
 	cluster_sync(c); /* memory of all blocks is ready */
-	ins(e, "@$ bra L#", same(e, c->warp, imm(c->warps)), side);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.gt.u32", c->warp, imm(c->warps)), tallies);
+	for (uint32_t i = 0; i < SIDE_WARPS; i++) {
+		side[i] = label(e);
+		ins(e, "@$ bra L#", same(e, c->warp, imm(c->warps + i)), side[i]);
+	}
 	workers_emit(c);
-	ins(e, "bra L#", c->done);
-	label_here(e, side);
-	side_emit(c);
-	ins(e, "bra L#", c->done);
-	label_here(e, tallies);
-	tally_emit(c);
+	for (uint32_t i = 0; i < SIDE_WARPS; i++) {
+		ins(e, "bra L#", c->done);
+		label_here(e, side[i]);
+		side_loop[i](c);
+	}
 	label_here(e, c->done);
 	cluster_sync(c); /* no block ends while others write to it */
 	weights_move(c, true);
 	spent_store(k);
 	ins(e, "ret");
-	buf_printf(out, "// columns: %u blocks of %u threads, %u bytes of shared memory, %u columns and %u rows a block\n",
-	           c->blocks, own->threads, k->bytes, c->own, k->block_rows);
+	buf_printf(out,
+	           "// columns: %u blocks of %u threads, %u bytes of shared memory, %u columns and %u rows a block, "
+	           "%u parts\n",
+	           c->blocks, own->threads, k->bytes, c->own, k->block_rows, c->parts);
 	kernel_wrap(e, out, sizeof(Job), own->threads, c->blocks);
-	*shape = (ColumnsShape){ .threads = own->threads,
-		                     .shared = k->bytes,
-		                     .exchange = c->at_verdicts + 2 * verdict_bytes(c) };
+	*shape = (ColumnsShape){ .threads = own->threads, .shared = k->bytes };
 	return NULL;
 }

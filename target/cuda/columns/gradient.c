@@ -148,273 +148,333 @@ static Reg rule_place(Columns *c, const PlaceNumbers *n, Reg g, Reg at, uint32_t
 	return variable[1];
 }
 
-/* ---- weights to outputs ---- */
-
-/* Eight rows of both operands. */
-typedef struct RowQuads {
-	Reg a[8], b[8];
-} RowQuads;
-
-static RowQuads quads_new(Emit *e)
+/* The same of four weights side by side. */
+static void rule_quad(Columns *c, const PlaceNumbers *n, const Reg g[4], Reg at, uint32_t size)
 {
-	RowQuads q;
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	const Formula *f = k->s->formula;
+	uint32_t loads = formula_uses(f, OP_LOAD), stores = formula_uses(f, OP_STORE);
+	Reg old[2 + MAX_STATE][4], bad = op2(e, REG_P, "setp.ne.u32", imm(0), imm(0));
 
-	for (uint32_t i = 0; i < 8; i++) {
-		q.a[i] = reg(e, REG_F);
-		q.b[i] = reg(e, REG_F);
+	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+		if (loads >> v & 1)
+			load_quad(e, "shared", old[v], at, (v - 1) * size);
+	for (uint32_t i = 0; i < 4; i++) {
+		Reg variable[2 + MAX_STATE] = { g[i] };
+		for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+			variable[v] = loads >> v & 1 ? old[v][i] : imm_f(0);
+		place_values(k, n, variable);
+		for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+			old[v][i] = variable[v];
+		Reg none = op2(e, REG_F, "sub.rn.ftz.f32", variable[1], variable[1]);
+		ins(e, "or.pred $, $, $", bad, bad, op2(e, REG_P, "setp.neu.ftz.f32", none, imm_f(0)));
 	}
-	return q;
+	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+		if (stores >> v & 1)
+			store_quad(e, "shared", at, (v - 1) * size, old[v]);
+	infinite_check(k, bad);
 }
 
-static void quads_load(Emit *e, const RowQuads *q, Reg a, Reg b, uint32_t offset)
+/* ---- weights to outputs ---- */
+
+enum { DENSE_RING = 16 }; /* rows that are under way */
+
+/* Four rows of both operands. */
+typedef struct RowQuads {
+	Reg a[4], b[4];
+} RowQuads;
+
+static void quads_load(Emit *e, const RowQuads *q, Reg a, Reg b, uint32_t row)
 {
-	for (uint32_t i = 0; i < 8; i += 4) {
-		load_quad_to(e, "shared", q->a + i, a, offset + 4 * i);
-		load_quad_to(e, "shared", q->b + i, b, offset + 4 * i);
-	}
+	load_quad_to(e, "shared", q->a, a, 4 * row);
+	load_quad_to(e, "shared", q->b, b, 4 * row);
 }
 
 static void quads_add(Emit *e, const RowQuads *q, Reg sum)
 {
-	for (uint32_t i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		ins(e, "fma.rn.ftz.f32 $, $, $, $", sum, q->a[i], q->b[i], sum);
 }
 
-/* All rows, 16 at a time; past the last row both operands are 0, or one is. */
-static void dense_rows(Columns *c, Reg a, Reg b, Reg sum)
+/* Rows, 16 at a time; past the last row both operands are 0, or one is. Long turns: at the end of one, the compiler
+ * waits for what was loaded. */
+static void dense_rows(Columns *c, Reg a, Reg b, Reg rows, Reg sum)
 {
 	Emit *e = c->k->e;
-	Reg full = op2(e, REG_R, "and.b32", add(e, c->rows_now, imm(15)), imm(~15u));
-	RowQuads q[2] = { quads_new(e), quads_new(e) };
+	Reg left = op2(e, REG_R, "and.b32", add(e, rows, imm(15)), imm(~15u));
 	Reg at_a = op1(e, REG_R, "mov.u32", a), at_b = op1(e, REG_R, "mov.u32", b);
+	uint32_t top = label(e), rest = label(e), next = label(e), done = label(e);
+	RowQuads q[DENSE_RING / 4];
 
-	quads_load(e, &q[0], at_a, at_b, 0);
-	Loop l = loop_begin(e, imm(0), full, 16);
-	quads_load(e, &q[1], at_a, at_b, 32);
-	quads_add(e, &q[0], sum);
-	quads_load(e, &q[0], at_a, at_b, 64);
-	quads_add(e, &q[1], sum);
+	for (uint32_t i = 0; i < DENSE_RING / 4; i++)
+		for (uint32_t n = 0; n < 4; n++) {
+			q[i].a[n] = reg(e, REG_F);
+			q[i].b[n] = reg(e, REG_F);
+		}
+	ins(e, "@$ bra L#", less(e, left, imm(CHAIN_TURN)), rest);
+	for (uint32_t i = 0; i < DENSE_RING; i += 4)
+		quads_load(e, &q[i / 4], at_a, at_b, i);
+	label_here(e, top);
+	ins(e, ".pragma \"nounroll\"");
+	for (uint32_t i = 0; i < CHAIN_TURN; i += 4) {
+		quads_add(e, &q[i % DENSE_RING / 4], sum);
+		quads_load(e, &q[i % DENSE_RING / 4], at_a, at_b, DENSE_RING + i);
+	}
+	ins(e, "add.u32 $, $, #", at_a, at_a, 4 * CHAIN_TURN);
+	ins(e, "add.u32 $, $, #", at_b, at_b, 4 * CHAIN_TURN);
+	ins(e, "sub.u32 $, $, #", left, left, CHAIN_TURN);
+	ins(e, "@!$ bra L#", less(e, left, imm(CHAIN_TURN)), top);
+	label_here(e, rest);
+	ins(e, "@$ bra L#", same(e, left, imm(0)), done);
+	label_here(e, next);
+	ins(e, ".pragma \"nounroll\"");
+	for (uint32_t i = 0; i < 16; i += 4)
+		quads_load(e, &q[i / 4], at_a, at_b, i);
+	for (uint32_t i = 0; i < 16; i += 4)
+		quads_add(e, &q[i / 4], sum);
 	ins(e, "add.u32 $, $, 64", at_a, at_a);
 	ins(e, "add.u32 $, $, 64", at_b, at_b);
-	loop_end(e, &l);
+	ins(e, "sub.u32 $, $, 16", left, left);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", left, imm(0)), next);
+	label_here(e, done);
 }
 
-/* New weights to all blocks, in quads. */
-static void weights_send(Columns *c)
+/* New weights of a tile to all blocks, in quads of outputs; by the warp that made them. */
+static void weights_send(Columns *c, Reg first_slot, Reg first_output)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t each = c->group_outputs / 4, quads = c->slots * each, threads = c->dense_warps * 32;
-	Reg next = op2(e, REG_R, "xor.b32", c->parity, imm(1));
+	Reg next = op2(e, REG_R, "xor.b32", c->parity, imm(1)), v[4];
+	Reg rank = divide(e, c->lane, LANES_DOWN), slot = add(e, first_slot, modulo(e, c->lane, LANES_DOWN, rank));
+	GroupPlace g = group_place(c, slot, first_output);
 
-	Loop l = loop_begin(e, k->tid, imm(quads * c->blocks), threads);
-	Reg rank = divide(e, l.i, quads), rest = modulo(e, l.i, quads, rank), slot = divide(e, rest, each), v[4];
-	Reg own = mul(e, modulo(e, rest, each, slot), 4);
-	GroupPlace g = group_place(c, slot, own);
-	load_quad(e, "shared", v, own_at(c, slot, own), 0);
-	Reg to = mad(e, g.output, 4, unit_place(c, g.unit, next));
-	quad_send(c, g.is, remote(c, rank, to), 0, v, remote(c, rank, bar_at(c, BAR_ACT)));
-	loop_end(e, &l);
+	g.is = op2(e, REG_P, "and.pred", g.is, less(e, slot, imm(c->slots)));
+	uint32_t none = if_begin(e, g.is);
+	load_quad(e, "shared", v, own_at(c, slot, first_output), 0);
+	Reg to = mad(e, g.output, 4, unit_place(c, g.unit, next)), bar = bar_at(c, BAR_WEIGHTS);
+	for (uint32_t i = 0; i < c->blocks; i += 32 / LANES_DOWN) {
+		Reg block = add(e, rank, imm(i));
+		quad_send(c, less(e, block, imm(c->blocks)), remote(c, block, to), 0, v, remote(c, block, bar));
+	}
+	if_end(e, none);
 }
 
+/* A thread has a weight, a warp a tile of them, or one after the other. */
 void dense_emit(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t threads = c->dense_warps * 32, rounds = (uint32_t)ceil_div(c->slots * c->group_outputs, threads);
-	Reg sum[DENSE_ROUNDS], slot[DENSE_ROUNDS], own[DENSE_ROUNDS];
+	uint32_t down = (uint32_t)ceil_div(c->slots, LANES_DOWN), tiles = down * c->group_outputs / LANES_ACROSS;
+	uint32_t rounds = (uint32_t)ceil_div(tiles, c->dense_warps);
+	Reg sum[DENSE_ROUNDS], slot[DENSE_ROUNDS], own[DENSE_ROUNDS], is[DENSE_ROUNDS], any[DENSE_ROUNDS], a[DENSE_ROUNDS],
+		b[DENSE_ROUNDS];
 
 	Reg units = valid_units(c, c->row_group), has = op2(e, REG_P, "setp.ne.u32", units, imm(0));
 	if (c->to->bias != NO_BIAS)
 		has = op2(e, REG_P, "or.pred", has, same(e, c->row_group, imm(c->bias_group)));
-	bar_wait(c, bar_at(c, BAR_GROUP), c->parity); /* also without weights: the next phase begins then */
-	bar_wait(c, bar_at(c, BAR_DELTA), c->parity);
-	spent(k, SPENT_KINDS + 6);
-	uint32_t none = if_begin(e, has);
 	for (uint32_t r = 0; r < rounds; r++) {
-		Reg task = op2(e, REG_R, "min.u32", add(e, k->tid, imm(r * threads)), imm(c->slots * c->group_outputs - 1));
-		own[r] = divide(e, task, c->slots);
-		slot[r] = modulo(e, task, c->slots, own[r]);
+		Reg number = add(e, op2(e, REG_R, "sub.u32", c->warp, imm(c->dense_first)), imm(r * c->dense_warps));
+		Reg tile = op2(e, REG_R, "min.u32", number, imm(tiles)), across = divide(e, tile, down), all = reg(e, REG_R);
+		slot[r] = mul(e, modulo(e, tile, down, across), LANES_DOWN);
+		own[r] = mul(e, across, LANES_ACROSS);
 		sum[r] = zero_float(e);
-		Reg a = mad(e, c->parity, c->act_t_size, mad(e, slot[r], c->pitch, k->memory));
-		dense_rows(c, add(e, a, imm(c->at_act_t)), add(e, mad(e, own[r], c->pitch, k->memory), imm(c->at_delta_t)),
-		           sum[r]);
+		Reg x = add(e, slot[r], lane_down(c)), y = add(e, own[r], lane_across(c));
+		is[r] = op2(e, REG_P, "and.pred", less(e, x, imm(c->slots)), less(e, y, imm(c->group_outputs)));
+		is[r] = op2(e, REG_P, "and.pred", is[r], group_place(c, x, y).is);
+		/* a warp without weights sends none, and nothing waits until it has read */
+		ins(e, "vote.sync.ballot.b32 $, $, 0xffffffff", all, is[r]);
+		any[r] = op2(e, REG_P, "setp.ne.u32", all, imm(0));
+		x = op2(e, REG_R, "min.u32", x, imm(c->slots - 1));
+		y = op2(e, REG_R, "min.u32", y, imm(c->group_outputs - 1));
+		a[r] = add(e, mad(e, c->parity, c->act_t_size, mad(e, x, c->pitch, k->memory)), imm(c->at_act_t));
+		b[r] = add(e, mad(e, y, c->pitch, k->memory), imm(c->at_delta_t));
 	}
-	spent(k, SPENT_KINDS + 7);
-	if_end(e, none);
+	PlaceNumbers n = rule_begin(c, c->to);
+	for (uint32_t p = 0; p < c->parts; p++) {
+		bar_wait(c, bar_at(c, BAR_GROUP + p), c->parity); /* also without weights: the next phase begins then */
+		bar_wait(c, bar_at(c, BAR_DELTA + p), c->parity);
+		uint32_t row = p * c->part_pitch;
+		for (uint32_t r = 0; r < rounds; r++) {
+			uint32_t past = if_begin(e, any[r]);
+			dense_rows(c, add(e, a[r], imm(row)), add(e, b[r], imm(row)),
+			           rows_in(c, imm(p * c->part_rows), c->part_rows), sum[r]);
+			if_end(e, past);
+		}
+	}
 	tallied_wait(c);
 	uint32_t also = if_begin(e, has);
-	PlaceNumbers n = rule_begin(c, c->to);
 	for (uint32_t r = 0; r < rounds; r++) {
-		GroupPlace g = group_place(c, slot[r], own[r]);
-		Reg is = op2(e, REG_P, "and.pred", g.is,
-		             less(e, add(e, k->tid, imm(r * threads)), imm(c->slots * c->group_outputs)));
-		uint32_t other = if_begin(e, is);
-		rule_place(c, &n, sum[r], own_at(c, slot[r], own[r]), c->own_size);
+		uint32_t other = if_begin(e, is[r]);
+		rule_place(c, &n, sum[r], own_at(c, add(e, slot[r], lane_down(c)), add(e, own[r], lane_across(c))),
+		           c->own_size);
 		if_end(e, other);
 	}
-	meet(c, NAMED_DENSE, c->dense_warps);
-	weights_send(c);
+	ins(e, "bar.warp.sync 0xffffffff");
+	for (uint32_t r = 0; r < rounds; r++) {
+		uint32_t past = if_begin(e, any[r]);
+		weights_send(c, slot[r], own[r]);
+		if_end(e, past);
+	}
 	if_end(e, also);
-	spent(k, SPENT_KINDS + 8);
 }
 
 /* ---- weights from inputs ---- */
 
-/* Rows of a group of a list: 16-bit numbers, two in a register. */
-typedef struct ListGroup {
-	Reg pair[4], x[LIST_PAD];
-} ListGroup;
-
-static ListGroup group_new(Emit *e)
-{
-	ListGroup g;
-
-	for (uint32_t i = 0; i < 4; i++)
-		g.pair[i] = reg(e, REG_R);
-	for (uint32_t m = 0; m < LIST_PAD; m++)
-		g.x[m] = reg(e, REG_F);
-	return g;
-}
-
-static void group_numbers(Emit *e, const ListGroup *g, Reg at, uint32_t offset)
-{
-	ins(e, "ld.shared.v4.u32 {$, $, $, $}, [$+#]", g->pair[0], g->pair[1], g->pair[2], g->pair[3], at, offset);
-}
-
-static void group_load(Columns *c, const ListGroup *g, Reg from)
-{
-	Emit *e = c->k->e;
-
-	for (uint32_t m = 0; m < LIST_PAD; m++) {
-		Reg row = m % 2 ? op2(e, REG_R, "shr.u32", g->pair[m / 2], imm(16))
-		                : op2(e, REG_R, "and.b32", g->pair[m / 2], imm(0xffff));
-		ins(e, "ld.shared.f32 $, [$]", g->x[m], mad(e, row, c->own * 4, from));
-	}
-}
-
-static void group_add(Emit *e, const ListGroup *g, Reg sum)
-{
-	for (uint32_t m = 0; m < LIST_PAD; m++)
-		ins(e, "add.rn.ftz.f32 $, $, $", sum, g->x[m], sum);
-}
-
-/* One group is loaded while the other is added, and the numbers of the next; groups past the last are those of another
- * list, and not added. */
-static void list_rows(Columns *c, Reg word, Reg from, Reg sum)
-{
-	Emit *e = c->k->e;
-	uint32_t bytes = 2 * LIST_PAD, starts = (uint32_t)round_up((uint64_t)c->inputs * 4, 16);
-	Reg at = reg(e, REG_R), left = op2(e, REG_R, "shr.u32", word, imm(16));
-	ListGroup g[2] = { group_new(e), group_new(e) };
-
-	ins(e, "add.u32 $, $, #", at, mad(e, op2(e, REG_R, "and.b32", word, imm(0xffff)), bytes, c->now),
-	    c->at_image + starts);
-	uint32_t done = unless_begin(e, same(e, left, imm(0))), top = label(e);
-	group_numbers(e, &g[0], at, 0);
-	group_numbers(e, &g[1], at, bytes);
-	group_load(c, &g[0], from);
-	label_here(e, top);
-	group_load(c, &g[1], from);
-	group_numbers(e, &g[0], at, 2 * bytes);
-	group_add(e, &g[0], sum);
-	ins(e, "@$ bra L#", same(e, left, imm(1)), done);
-	group_load(c, &g[0], from);
-	group_numbers(e, &g[1], at, 3 * bytes);
-	group_add(e, &g[1], sum);
-	ins(e, "add.u32 $, $, #", at, at, 2 * bytes);
-	ins(e, "sub.u32 $, $, 2", left, left);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", left, imm(0)), top);
-	if_end(e, done);
-}
-
-/* Lists of a warp, one after the other. */
-static void list_loop(Columns *c, const PlaceNumbers *n, Reg warp, uint32_t warps, uint32_t lists, uint32_t all,
-                      Reg column, Reg own, Reg from)
+/* Deltas of a part by column: chains of their sums then load four rows at a time. By warps of its team; rows past the
+ * last are -0, which changes no sum. */
+static void deltas_turn(Columns *c, uint32_t warps)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	Loop l = loop_begin(e, mul(e, warp, lists), imm(all), warps * lists);
-	Reg rank = add(e, l.i, own);
-	uint32_t past = if_begin(e, less(e, rank, imm(all)));
-	Reg input = load(e, REG_R, "ld.shared.u32", mad(e, rank, 4, k->memory), c->at_rank);
-	Reg word = load(e, REG_R, "ld.shared.u32", mad(e, input, 4, c->now), c->at_image), sum = zero_float(e);
+	uint32_t rows = (uint32_t)round_up(c->part_rows, c->bias_turn);
+	Loop l = loop_begin(e, c->team_warp, imm(rows / 32), warps);
+	Reg row = mad(e, c->part, c->part_rows, mad(e, l.i, 32, c->lane)), v[MOST_COLUMNS];
+	Reg is = less(e, row, c->rows_now), from = op2(e, REG_R, "min.u32", row, imm(c->hidden_pad));
 
-	list_rows(c, word, from, sum);
-	Reg at = add(e, mad(e, input, c->own * 4, mad(e, column, 4, k->memory)), imm(c->at_from));
-	rule_place(c, n, sum, at, c->from_size);
-	if_end(e, past);
+	for (uint32_t q = 0; q < c->own_quads; q++)
+		load_quad(e, "shared", v + 4 * q, mad(e, from, c->own * 4, k->memory), c->at_hidden + 16 * q);
+	for (uint32_t i = 0; i < c->own; i++)
+		ins(e, "st.shared.f32 [$+#], $", mad(e, row, 4, mad(e, c->part, RING * 4, k->memory)),
+		    c->at_turned + i * c->turned_pitch, op3(e, REG_F, "selp.f32", v[i], imm_f(-0.0f), is));
 	loop_end(e, &l);
 }
 
-/* Eight rows of a column, from address `at` on. */
-static void column_load(Columns *c, const Reg x[8], Reg at, uint32_t row)
+/* The same of all rows of a part, from address `at` on. */
+static void bias_rows(Columns *c, Reg at, Reg rows, Reg sum)
 {
-	for (uint32_t i = 0; i < 8; i++)
-		ins(c->k->e, "ld.shared.f32 $, [$+#]", x[i], at, (row + i) * c->own * 4);
+	Emit *e = c->k->e;
+	Reg x[RING];
+
+	for (uint32_t i = 0; i < RING; i++)
+		x[i] = reg(e, REG_F);
+	for (uint32_t i = 0; i < RING; i += 4)
+		load_quad_to(e, "shared", x + i, at, i * 4);
+	Loop l = loop_begin(e, imm(0), rows, c->bias_turn);
+	ins(e, ".pragma \"nounroll\"");
+	for (uint32_t i = 0; i < c->bias_turn; i += 4) {
+		for (uint32_t m = 0; m < 4; m++)
+			ins(e, "add.rn.ftz.f32 $, $, $", sum, x[i % RING + m], sum);
+		load_quad_to(e, "shared", x + i % RING, at, (RING + i) * 4);
+	}
+	ins(e, "add.u32 $, $, #", at, at, c->bias_turn * 4);
+	loop_end(e, &l);
 }
 
-static void column_add(Emit *e, const Reg x[8], Reg sum)
+/* Of a team: how many warps have lists. */
+static uint32_t list_warps(const Columns *c, uint32_t part) { return c->team_warps - (part ? 0 : c->dense_warps); }
+
+/* Deltas of the team's part are there by column when the first warp of all meets. */
+static void turned_meet(Columns *c, uint32_t part)
 {
-	for (uint32_t i = 0; i < 8; i++)
-		ins(e, "add.rn.ftz.f32 $, $, $", sum, x[i], sum);
+	Emit *e = c->k->e;
+	uint32_t warps = list_warps(c, part) + (part != 0);
+
+	if (warps == 1) {
+		ins(e, "bar.warp.sync 0xffffffff");
+		return;
+	}
+	uint32_t other = if_begin(e, same(e, c->warp, imm(0)));
+	meet(c, imm(NAMED_TURNED + part), warps);
+	if_end(e, other);
 }
 
-/* Weights from the true unit: all rows, by a lane for each column. Rows past the last full turn are read with others
- * behind them, which count as -0. */
+static void turned_tell(Columns *c)
+{
+	Emit *e = c->k->e;
+
+	for (uint32_t p = 0; p < c->parts; p++) {
+		uint32_t warps = list_warps(c, p) + (p != 0), first = p ? p * c->team_warps : 1;
+		uint32_t other = if_begin(e, in_warps(c, first, (p + 1) * c->team_warps - first - (p ? 0 : c->dense_warps)));
+		tell(c, imm(NAMED_TURNED + p), warps);
+		if_end(e, other);
+	}
+}
+
+/* Weights from the true unit, by a lane for each column. */
 static void bias_emit(Columns *c, const PlaceNumbers *n)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t none = if_begin(e, less(e, c->lane, imm(c->own)));
-	Reg x[2][8], sum = zero_float(e), at = reg(e, REG_R);
-	Reg full = op2(e, REG_R, "and.b32", c->rows_now, imm(~15u)), rest = op2(e, REG_R, "and.b32", c->rows_now, imm(15));
+	Reg sum = zero_float(e), column = op2(e, REG_R, "min.u32", c->lane, imm(c->own - 1));
 
-	for (uint32_t i = 0; i < 16; i++)
-		x[i / 8][i % 8] = reg(e, REG_F);
-	ins(e, "add.u32 $, $, #", at, mad(e, c->lane, 4, k->memory), c->at_hidden);
-	column_load(c, x[0], at, 0);
-	Loop l = loop_begin(e, imm(0), full, 16);
-	column_load(c, x[1], at, 8);
-	column_add(e, x[0], sum);
-	column_load(c, x[0], at, 16);
-	column_add(e, x[1], sum);
-	ins(e, "add.u32 $, $, #", at, at, 16 * c->own * 4);
-	loop_end(e, &l);
-	column_load(c, x[1], at, 8);
-	for (uint32_t i = 0; i < 15; i++)
-		ins(e, "add.rn.ftz.f32 $, $, $", sum,
-		    op3(e, REG_F, "selp.f32", x[i / 8][i % 8], imm_f(-0.0f), less(e, imm(i), rest)), sum);
+	for (uint32_t p = 0; p < c->parts; p++) {
+		turned_meet(c, p);
+		spent(k, SPENT_KINDS + 7 + 2 * p);
+		uint32_t none = if_begin(e, less(e, c->lane, imm(c->own)));
+		Reg at = reg(e, REG_R);
+		ins(e, "add.u32 $, $, #", at, mad(e, column, c->turned_pitch, k->memory), c->at_turned + p * c->part_pitch);
+		bias_rows(c, at, rows_in(c, imm(p * c->part_rows), c->part_rows), sum);
+		if_end(e, none);
+		spent(k, SPENT_KINDS + 8 + 2 * p);
+	}
+	tallied_wait(c);
+	uint32_t none = if_begin(e, less(e, c->lane, imm(c->own)));
 	rule_place(c, n, sum, add(e, mad(e, c->lane, 4, k->memory), imm(c->at_from + c->inputs * c->own * 4)),
 	           c->from_size);
 	if_end(e, none);
 }
 
+/* Lists of a warp, one after the other; a lane has a quad of columns. */
+static void lists_loop(Columns *c, const PlaceNumbers *n, Reg warp, uint32_t warps)
+{
+	Kernel *k = c->k, *one = update_kernel(c);
+	Emit *e = k->e;
+	uint32_t each = min_u32(32 / c->own_quads, (uint32_t)ceil_div(c->inputs, warps));
+	Reg own = divide(e, c->lane, c->own_quads), q = modulo(e, c->lane, c->own_quads, own);
+	GradientPart p = { .b_row = c->own * 4, .b = add(e, mad(e, q, 16, k->memory), imm(c->at_hidden)) };
+
+	one->at_csc_start = c->at_image;
+	one->at_csc = c->at_image + (uint32_t)round_up((uint64_t)c->inputs * 4, 16);
+	Loop l = loop_begin(e, mul(e, warp, each), imm(c->inputs), warps * each);
+	Reg rank = add(e, l.i, own);
+	uint32_t past = if_begin(e, op2(e, REG_P, "and.pred", less(e, own, imm(each)), less(e, rank, imm(c->inputs))));
+	p.input = load(e, REG_R, "ld.shared.u32", mad(e, rank, 4, k->memory), k->at_rank);
+	for (uint32_t i = 0; i < 4; i++)
+		p.sum[0][i] = zero_float(e);
+	list_rows_add(one, &p);
+	rule_quad(c, n, p.sum[0], add(e, mad(e, p.input, c->own * 4, mad(e, q, 16, k->memory)), imm(c->at_from)),
+	          c->from_size);
+	if_end(e, past);
+	loop_end(e, &l);
+}
+
+/* Warps are numbered without those that are dense; the first one adds deltas of all rows, if others have the lists. */
 void lists_emit(Columns *c)
 {
-	Kernel *k = c->k;
-	Emit *e = k->e;
-	uint32_t lists = 32 / c->own, warps = c->warps - c->dense_warps, all = c->inputs;
-	Reg column = modulo(e, c->lane, c->own, divide(e, c->lane, c->own)), own = divide(e, c->lane, c->own);
-	Reg from = add(e, mad(e, column, 4, k->memory), imm(c->at_hidden));
-	Reg warp = op2(e, REG_R, "sub.u32", c->warp, imm(c->dense_warps));
+	Emit *e = c->k->e;
+	uint32_t warps = c->warps - c->dense_warps, end = label(e), lists = label(e);
+	Reg is_late = op2(e, REG_P, "setp.ge.u32", c->warp, imm(c->team_warps));
+	Reg warp = c->parts > 1
+	               ? op3(e, REG_R, "selp.u32", op2(e, REG_R, "sub.u32", c->warp, imm(c->dense_warps)), c->warp, is_late)
+	               : c->warp;
 
-	remark(e, "weights from inputs: %u lists in a warp", lists);
-	bar_wait(c, bar_at(c, BAR_HIDDEN), c->parity);
-	tallied_wait(c);
-	uint32_t none = if_begin(e, c->has_columns);
+	remark(e, "weights from inputs");
 	PlaceNumbers n = rule_begin(c, c->from);
-	if (c->lists->bias) { /* the last one */
-		uint32_t other = if_begin(e, same(e, warp, imm(warps - 1))), end = label(e);
+	bar_wait(c, part_bar(c, BAR_HIDDEN), c->parity);
+	uint32_t none = if_begin(e, c->has_columns);
+	if (c->lists->bias) {
+		for (uint32_t p = 0; p < c->parts; p++) {
+			uint32_t other = if_begin(e, same(e, c->part, imm(p)));
+			deltas_turn(c, list_warps(c, p));
+			if_end(e, other);
+		}
+		turned_tell(c);
+		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", warp, imm(0)), lists);
 		bias_emit(c, &n);
 		if (warps > 1)
 			ins(e, "bra L#", end);
-		if_end(e, other);
-		warps -= warps > 1;
-		list_loop(c, &n, warp, warps, lists, all, column, own, from);
-		label_here(e, end);
-	} else {
-		list_loop(c, &n, warp, warps, lists, all, column, own, from);
+		label_here(e, lists);
 	}
+	for (uint32_t p = 0; p < c->parts && c->parts > 1; p++)
+		bar_wait(c, bar_at(c, BAR_HIDDEN + p), c->parity);
+	tallied_wait(c);
+	uint32_t first = c->lists->bias && warps > 1;
+	lists_loop(c, &n, op2(e, REG_R, "sub.u32", warp, imm(first)), warps - first);
+	ins(e, "bra L#", end);
 	if_end(e, none);
+	for (uint32_t p = 0; p < c->parts && c->parts > 1; p++) /* also without columns: the next phase begins then */
+		bar_wait(c, bar_at(c, BAR_HIDDEN + p), c->parity);
+	tallied_wait(c);
+	label_here(e, end);
 }

@@ -8,6 +8,27 @@ static void fma_to(Emit *e, Reg sum, Reg a, Reg b) { ins(e, "fma.rn.ftz.f32 $, $
 
 /* ---- hidden units ---- */
 
+/* By column, of the block's own: in their place in its group. */
+static Reg own_columns(Columns *c)
+{
+	Emit *e = c->k->e;
+	Reg slot = op2(e, REG_R, "sub.u32", c->k->member, mul(e, c->row_group, c->across));
+
+	return add(e, mad(e, c->parity, c->act_t_size, mad(e, slot, c->own * c->pitch, c->k->memory)), imm(c->at_act_t));
+}
+
+/* Of the last block that has columns, some may be none: the true unit is there. */
+static void column_store(Columns *c, Reg at, uint32_t n, Reg v)
+{
+	Emit *e = c->k->e;
+
+	if (c->hidden % c->own == 0)
+		ins(e, "st.shared.f32 [$+#], $", at, n * c->pitch, v);
+	else
+		ins(e, "@$ st.shared.f32 [$+#], $", less(e, add(e, c->first_column, imm(n)), imm(c->hidden)), at, n * c->pitch,
+		    v);
+}
+
 /* Weights of number `pair` >> 16 * high of a list; past the last input is the row of -0. */
 static Reg list_weight(Columns *c, Reg pair, uint32_t high)
 {
@@ -23,7 +44,9 @@ static void hidden_row(Columns *c, Reg row)
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	Reg list = add(e, mad(e, row, c->list_row, c->now), imm(c->at_lists));
-	Reg owner = divide(e, row, k->block_rows), within = modulo(e, row, k->block_rows, owner), sum[MOST_COLUMNS];
+	Reg at_part = op2(e, REG_R, "sub.u32", row, mul(e, c->part, c->part_rows)),
+		owner = divide(e, at_part, c->part_block);
+	Reg within = add(e, c->base, modulo(e, at_part, c->part_block, owner)), sum[MOST_COLUMNS];
 	uint32_t longest = k->s->list_longest;
 
 	for (uint32_t q = 0; q < c->own_quads; q++) {
@@ -47,17 +70,18 @@ static void hidden_row(Columns *c, Reg row)
 			}
 		}
 	}
-	Reg to =
-		remote(c, owner, add(e, mad(e, within, c->act_row, mad(e, c->first_column, 4, k->memory)), imm(c->at_act)));
-	Reg by_column = add(e, mad(e, row, 4, k->memory), imm(c->at_column)), bar = remote(c, owner, bar_at(c, BAR_ACT));
+	Reg to = remote(c, owner,
+	                add(e, mad(e, within, 16, mad(e, c->first_column, c->act_quad / 4, k->memory)), imm(c->at_act)));
+	Reg by_column = mad(e, row, 4, mad(e, c->part, RING * 4, own_columns(c))),
+		bar = remote(c, owner, part_bar(c, BAR_ACT));
 	for (uint32_t q = 0; q < c->own_quads; q++) {
 		for (uint32_t n = 0; n < 4; n++)
 			sum[4 * q + n] = unit_value(e, c->hidden_fn, sum[4 * q + n]);
 		Reg quad = add(e, op2(e, REG_R, "shr.u32", c->first_column, imm(2)), imm(q));
 		Reg sends = less(e, quad, imm(c->quads)); /* the last block may have fewer */
-		quad_send(c, sends, to, 16 * q, sum + 4 * q, bar);
+		quad_send(c, sends, to, q * c->act_quad, sum + 4 * q, bar);
 		for (uint32_t n = 0; n < 4; n++)
-			ins(e, "st.shared.f32 [$+#], $", by_column, (4 * q + n) * c->pitch, sum[4 * q + n]);
+			column_store(c, by_column, 4 * q + n, sum[4 * q + n]);
 	}
 }
 
@@ -66,8 +90,9 @@ static void hidden_none(Columns *c, Reg row)
 {
 	Emit *e = c->k->e;
 
+	Reg at = mad(e, row, 4, mad(e, c->part, RING * 4, own_columns(c)));
 	for (uint32_t n = 0; n < c->own; n++)
-		ins(e, "st.shared.f32 [$+#], 0f00000000", mad(e, row, 4, c->k->memory), c->at_column + n * c->pitch);
+		column_store(c, at, n, imm_f(0));
 }
 
 void hidden_emit(Columns *c)
@@ -77,39 +102,37 @@ void hidden_emit(Columns *c)
 
 	remark(e, "activations of %u columns, all rows", c->own);
 	for (uint32_t t = 0; t < c->turns; t++) {
-		Reg row = add(e, c->k->tid, imm(t * c->workers));
+		Reg at = add(e, c->team_thread, imm(t * c->team_warps * 32)), row = mad(e, c->part, c->part_rows, at);
+		uint32_t other = if_begin(e, less(e, at, imm(c->part_rows)));
 		uint32_t past = if_begin(e, less(e, row, c->rows_now)), end = label(e);
 		hidden_row(c, row);
 		ins(e, "bra L#", end);
 		if_end(e, past);
-		uint32_t none_either = if_begin(e, less(e, row, imm(c->rows)));
 		hidden_none(c, row);
-		if_end(e, none_either);
 		label_here(e, end);
+		if_end(e, other);
 	}
 	if_end(e, none);
 }
 
-/* Quads of rows, to the blocks that have this group of hidden units. */
-void columns_send(Columns *c)
+/* Quads of rows, to the other blocks that have this group of hidden units. */
+void columns_send(Columns *c, uint32_t first_warp, uint32_t warps)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t quads = c->rows / 4;
-	Reg first = mul(e, c->row_group, c->across);           /* of these blocks */
-	Reg slot = op2(e, REG_R, "sub.u32", k->member, first); /* of this one's columns, in their number */
-	Reg place = mad(e, c->parity, c->act_t_size, mad(e, slot, c->own * c->pitch, k->memory));
+	uint32_t quads = c->part_rows / 4;
+	Reg first = mul(e, c->row_group, c->across), from = mad(e, c->part, c->part_pitch, own_columns(c));
 
 	remark(e, "activations to groups");
-	Loop l = loop_begin(e, k->tid, imm(c->own * quads), c->store_warps * 32);
+	Reg thread = op2(e, REG_R, "sub.u32", c->team_thread, imm(first_warp * 32)), bar = part_bar(c, BAR_GROUP);
+	Loop l = loop_begin(e, thread, imm(c->own * quads), warps * 32);
 	Reg unit = divide(e, l.i, quads), quad = modulo(e, l.i, quads, unit), v[4];
 	uint32_t past = if_begin(e, less(e, add(e, c->first_column, unit), imm(c->hidden)));
-	Reg offset = mad(e, unit, c->pitch, mul(e, quad, 16)), all = less(e, imm(0), imm(1));
-	load_quad(e, "shared", v, add(e, k->memory, offset), c->at_column);
-	Reg to = add(e, add(e, place, offset), imm(c->at_act_t));
+	Reg at = add(e, from, mad(e, unit, c->pitch, mul(e, quad, 16)));
+	load_quad(e, "shared", v, at, 0);
 	for (uint32_t i = 0; i < c->across; i++) {
-		Reg rank = add(e, first, imm(i));
-		quad_send(c, all, remote(c, rank, to), 0, v, remote(c, rank, bar_at(c, BAR_GROUP)));
+		Reg rank = add(e, first, imm(i)), other = op2(e, REG_P, "setp.ne.u32", rank, k->member);
+		quad_send(c, other, remote(c, rank, at), 0, v, remote(c, rank, bar));
 	}
 	if_end(e, past);
 	loop_end(e, &l);
@@ -117,11 +140,21 @@ void columns_send(Columns *c)
 
 /* ---- outputs ---- */
 
-enum { HIGH = 2, BACK_HIGH = 4 }; /* rows of a thread; by four columns */
+enum { HIGH = 2 };           /* rows of a thread; by four columns */
+enum { SETS = 3, TURN = 6 }; /* of operands: that are under way, of a turn of the loop, whose end waits for loads */
+
+/* A product: sums over sources of rows x, x_step bytes apart, by quads of weights; where `across`, over quads of the
+ * weights of four columns. */
+typedef struct Product {
+	uint32_t sources;
+	Reg x, w;
+	uint32_t x_step, x_quad, w_quad;
+	bool across;
+} Product;
 
 /* Operands of four sources. */
 typedef struct Operands {
-	Reg x[BACK_HIGH][4], w[4][4];
+	Reg x[HIGH][4], w[4][4];
 } Operands;
 
 static Operands operands_new(Emit *e)
@@ -130,40 +163,58 @@ static Operands operands_new(Emit *e)
 
 	for (uint32_t i = 0; i < 4; i++)
 		for (uint32_t n = 0; n < 4; n++) {
-			o.x[i][n] = reg(e, REG_F);
+			if (i < HIGH)
+				o.x[i][n] = reg(e, REG_F);
 			o.w[i][n] = reg(e, REG_F);
 		}
 	return o;
 }
 
-/* Rows of x are x_step bytes apart, those of weights unit_row. */
-static void operands_load(Columns *c, const Operands *o, Reg x, uint32_t high, uint32_t x_step, Reg w, uint32_t at_x,
-                          uint32_t at_w)
+static void operands_load(Columns *c, const Product *p, const Operands *o, uint32_t quad)
 {
 	Emit *e = c->k->e;
 
 	for (uint32_t i = 0; i < 4; i++)
-		load_quad_to(e, "shared", o->w[i], w, at_w + i * c->unit_row);
-	for (uint32_t h = 0; h < high; h++)
-		load_quad_to(e, "shared", o->x[h], x, at_x + h * x_step);
+		load_quad_to(e, "shared", o->w[i], p->w, quad * p->w_quad + i * c->unit_row);
+	for (uint32_t h = 0; h < HIGH; h++)
+		load_quad_to(e, "shared", o->x[h], p->x, quad * p->x_quad + h * p->x_step);
 }
 
-/* Sums over sources: weights are quads of columns. */
-static void forward_add(Emit *e, const Operands *o, uint32_t sources, Reg sum[][4])
+static void operands_add(Emit *e, const Product *p, const Operands *o, uint32_t sources, Reg sum[][4])
 {
 	for (uint32_t i = 0; i < sources; i++)
 		for (uint32_t h = 0; h < HIGH; h++)
 			for (uint32_t n = 0; n < 4; n++)
-				fma_to(e, sum[h][n], o->x[h][i], o->w[i][n]);
+				fma_to(e, sum[h][n], o->x[h][i], p->across ? o->w[n][i] : o->w[i][n]);
 }
 
-/* Sums over outputs: weights are quads of these. */
-static void backward_add(Emit *e, const Operands *o, uint32_t outputs, Reg sum[][4])
+/* Sets of operands follow each other: when one was added, it is loaded again. */
+static void product_emit(Columns *c, const Product *p, Reg sum[][4])
 {
-	for (uint32_t i = 0; i < outputs; i++)
-		for (uint32_t h = 0; h < BACK_HIGH; h++)
-			for (uint32_t n = 0; n < 4; n++)
-				fma_to(e, sum[h][n], o->x[h][i], o->w[n][i]);
+	Emit *e = c->k->e;
+	uint32_t all = (uint32_t)ceil_div(p->sources, 4), turns = all > SETS ? (all - SETS) / TURN : 0, done = turns * TURN;
+	Operands o[SETS];
+
+	for (uint32_t i = 0; i < SETS; i++)
+		o[i] = operands_new(e);
+	for (uint32_t i = 0; i < min_u32(SETS, all); i++)
+		operands_load(c, p, &o[i], i);
+	if (turns) {
+		Loop l = loop_count(e, turns);
+		ins(e, ".pragma \"nounroll\"");
+		for (uint32_t i = 0; i < TURN; i++) {
+			operands_add(e, p, &o[i % SETS], 4, sum);
+			operands_load(c, p, &o[i % SETS], SETS + i);
+		}
+		ins(e, "add.u32 $, $, #", p->x, p->x, p->x_quad * TURN);
+		ins(e, "add.u32 $, $, #", p->w, p->w, p->w_quad * TURN);
+		loop_end(e, &l);
+	}
+	for (uint32_t i = done; i < all; i++) {
+		operands_add(e, p, &o[i % SETS], min_u32(4, p->sources - 4 * i), sum);
+		if (i + SETS < all)
+			operands_load(c, p, &o[i % SETS], i + SETS - done);
+	}
 }
 
 /* Units from net inputs; deltas from errors, which are formed of `late` rows later. */
@@ -172,8 +223,8 @@ static void outputs_end(Columns *c, Reg quad, Reg row, Reg sum[4])
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const DeviceStep *errors = c->errors, *deltas = late_deltas(k, errors);
-	Reg late = add(e, mad(e, row, k->late_row, mad(e, quad, 16, c->now)), imm(k->at_late)), out[4];
-	Reg y = add(e, mad(e, row, k->target_row, mad(e, quad, 16, c->now)), imm(k->at_targets));
+	Reg at = add(e, c->base, row), late = add(e, mad(e, at, k->late_row, mad(e, quad, 16, c->now)), imm(k->at_late));
+	Reg y = add(e, mad(e, at, k->target_row, mad(e, quad, 16, c->now)), imm(k->at_targets)), out[4];
 	Reg is_row = less(e, row, k->my_rows);
 
 	for (uint32_t i = 0; i < 4; i++)
@@ -194,100 +245,82 @@ static void outputs_end(Columns *c, Reg quad, Reg row, Reg sum[4])
 		}
 		sum[i] = op3(e, REG_F, "selp.f32", sum[i], imm_f(0), is_row);
 	}
-	store_quad(e, "shared", add(e, mad(e, row, c->delta_row, mad(e, quad, 16, k->memory)), imm(c->at_delta)), 0, sum);
+	store_quad(e, "shared", add(e, mad(e, at, c->delta_row, mad(e, quad, 16, k->memory)), imm(c->at_delta)), 0, sum);
 }
 
-/* A task of the passes: a thread of pass_warps has one, or one after the other. */
+/* A task of the passes: some rows, by a quad of columns. A thread has one, or one after the other. */
 typedef struct PassTask {
-	Reg number;
+	Reg group, quad;
 	uint32_t end;
 } PassTask;
 
-static PassTask task_begin(Columns *c, uint32_t round, uint32_t tasks)
+static uint32_t pass_tiles(uint32_t groups, uint32_t quads)
 {
-	Emit *e = c->k->e;
-	Reg thread = op2(e, REG_R, "sub.u32", c->k->tid, imm(c->pass_first * 32));
-	PassTask t = { .number = add(e, thread, imm(round * c->pass_warps * 32)) };
-
-	t.end = if_begin(e, less(e, t.number, imm(tasks)));
-	return t;
+	return (uint32_t)(ceil_div(groups, LANES_DOWN) * ceil_div(quads, LANES_ACROSS));
 }
 
-static uint32_t rounds_of(const Columns *c, uint32_t tasks) { return (uint32_t)ceil_div(tasks, c->pass_warps * 32); }
+static PassTask task_begin(Columns *c, uint32_t round, uint32_t warps, uint32_t groups, uint32_t quads)
+{
+	Emit *e = c->k->e;
+	uint32_t down = (uint32_t)ceil_div(groups, LANES_DOWN);
+	Reg tile = add(e, c->team_warp, imm(round * warps));
+	Reg across = divide(e, tile, down), at = modulo(e, tile, down, across);
+	PassTask t = { .group = mad(e, at, LANES_DOWN, lane_down(c)),
+		           .quad = mad(e, across, LANES_ACROSS, lane_across(c)) };
+
+	Reg is = op2(e, REG_P, "and.pred", less(e, t.group, imm(groups)), less(e, t.quad, imm(quads)));
+	t.end = if_begin(e, op2(e, REG_P, "and.pred", is, less(e, t.group, c->k->my_rows)));
+	return t;
+}
 
 void outputs_emit(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t groups = k->block_rows / HIGH, tasks = groups * c->output_quads, quads = c->hidden / 4;
+	uint32_t groups = c->part_block / HIGH, tiles = pass_tiles(groups, c->output_quads);
 
-	remark(e, "outputs of %u rows", k->block_rows);
-	for (uint32_t round = 0; round < rounds_of(c, tasks); round++) {
-		PassTask t = task_begin(c, round, tasks);
-		Reg quad = divide(e, t.number, groups), group = modulo(e, t.number, groups, quad); /* lanes share weights */
-		uint32_t none = if_begin(e, less(e, group, k->my_rows));
-		Reg sum[HIGH][4], x = reg(e, REG_R), w = reg(e, REG_R), start[4];
-		Operands o[2] = { operands_new(e), operands_new(e) };
-		uint32_t step = groups * c->act_row;
+	remark(e, "outputs of %u rows", c->part_block);
+	for (uint32_t round = 0; round * c->pass_warps < tiles; round++) {
+		PassTask t = task_begin(c, round, c->pass_warps, groups, c->output_quads);
+		Reg quad = t.quad, group = t.group, sum[HIGH][4], start[4];
+		Product p = { c->hidden, reg(e, REG_R), reg(e, REG_R), groups * 16, c->act_quad, c->quad_row, false };
 		if (c->out->start != k->s->job->zero)
 			load_quad(e, "shared", start, mad(e, quad, 16, unit_place(c, imm(c->hidden), c->parity)), 0);
 		for (uint32_t h = 0; h < HIGH; h++)
 			for (uint32_t n = 0; n < 4; n++)
 				sum[h][n] = op1(e, REG_F, "mov.f32", c->out->start == k->s->job->zero ? imm_f(0) : start[n]);
-		ins(e, "add.u32 $, $, #", x, mad(e, group, c->act_row, k->memory), c->at_act);
-		ins(e, "add.u32 $, $, $", w, mad(e, quad, 16, k->memory), mad(e, c->parity, c->to_size, imm(c->at_to)));
-		uint32_t done = 0;
-		if (quads)
-			operands_load(c, &o[0], x, HIGH, step, w, 0, 0);
-		if (quads > 2) { /* two quads in a turn: one is loaded while the other is added */
-			Loop l = loop_count(e, (quads - 1) / 2);
-			operands_load(c, &o[1], x, HIGH, step, w, 16, c->quad_row);
-			forward_add(e, &o[0], 4, sum);
-			operands_load(c, &o[0], x, HIGH, step, w, 32, 2 * c->quad_row);
-			forward_add(e, &o[1], 4, sum);
-			ins(e, "add.u32 $, $, 32", x, x);
-			ins(e, "add.u32 $, $, #", w, w, 2 * c->quad_row);
-			loop_end(e, &l);
-			done = (quads - 1) / 2 * 2;
-		}
-		for (uint32_t i = done; i < quads; i++) {
-			uint32_t of = (i - done) % 2, at = i - done + 1;
-			if (i + 1 < quads)
-				operands_load(c, &o[1 - of], x, HIGH, step, w, 16 * at, at * c->quad_row);
-			forward_add(e, &o[of], 4, sum);
-		}
-		if (c->hidden % 4) {
-			operands_load(c, &o[0], x, HIGH, step, w, 16 * (quads - done), (quads - done) * c->quad_row);
-			forward_add(e, &o[0], c->hidden % 4, sum);
-		}
+		ins(e, "add.u32 $, $, #", p.x, mad(e, add(e, c->base, group), 16, k->memory), c->at_act);
+		ins(e, "add.u32 $, $, $", p.w, mad(e, quad, 16, k->memory), mad(e, c->parity, c->to_size, imm(c->at_to)));
+		product_emit(c, &p, sum);
 		for (uint32_t h = 0; h < HIGH; h++)
 			outputs_end(c, quad, add(e, group, imm(h * groups)), sum[h]);
-		if_end(e, none);
 		if_end(e, t.end);
 	}
 }
 
 /* Quads of rows, to the blocks that have this group of outputs. Rows past the last are 0. */
-void deltas_send(Columns *c)
+void deltas_send(Columns *c, uint32_t first, uint32_t warps)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t quads = k->block_rows / 4;
+	uint32_t quads = c->part_block / 4;
+	Reg thread = op2(e, REG_R, "sub.u32", c->team_thread, imm(first * 32)), bar = part_bar(c, BAR_DELTA);
 
 	remark(e, "deltas of outputs to groups");
-	Loop l = loop_begin(e, k->tid, imm(c->outputs * quads), c->store_warps * 32);
-	Reg quad = divide(e, l.i, c->outputs), o = modulo(e, l.i, c->outputs, quad), v[4], row = mul(e, quad, 4);
-	Reg from = mad(e, row, c->delta_row, mad(e, o, 4, k->memory)), all = less(e, imm(0), imm(1));
+	Loop l = loop_begin(e, thread, imm(c->outputs * quads), warps * 32);
+	Reg o = divide(e, l.i, quads), quad = modulo(e, l.i, quads, o), v[4], row = mul(e, quad, 4); /* rows side by side */
+	Reg from = mad(e, add(e, c->base, row), c->delta_row, mad(e, o, 4, k->memory)), all = less(e, imm(0), imm(1));
 	for (uint32_t i = 0; i < 4; i++) {
 		v[i] = zero_float(e);
 		ins(e, "@$ ld.shared.f32 $, [$+#]", less(e, add(e, row, imm(i)), k->my_rows), v[i], from,
 		    c->at_delta + i * c->delta_row);
 	}
 	Reg group = divide(e, o, c->group_outputs), own = modulo(e, o, c->group_outputs, group);
-	Reg to = add(e, mad(e, own, c->pitch, mad(e, add(e, k->row0, row), 4, k->memory)), imm(c->at_delta_t));
+	Reg at = mad(e, add(e, k->row0, row), 4, mad(e, c->part, RING * 4, k->memory));
+	Reg to = add(e, mad(e, own, c->pitch, at), imm(c->at_delta_t));
 	for (uint32_t i = 0; i < c->down; i++) {
 		Reg rank = add(e, group, imm(i * c->across));
-		quad_send(c, all, remote(c, rank, to), 0, v, remote(c, rank, bar_at(c, BAR_DELTA)));
+		quad_send(c, all, remote(c, rank, to), 0, v, remote(c, rank, bar));
 	}
 	loop_end(e, &l);
 }
@@ -312,48 +345,29 @@ void errors_back(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t groups = k->block_rows / BACK_HIGH, tasks = groups * c->quads, step = groups * c->delta_row;
+	uint32_t groups = c->part_block / HIGH, tiles = pass_tiles(groups, c->quads);
 
-	remark(e, "deltas of hidden units, %u rows", k->block_rows);
-	for (uint32_t round = 0; round < rounds_of(c, tasks); round++) {
-		PassTask t = task_begin(c, round, tasks);
-		Reg quad = divide(e, t.number, groups), group = modulo(e, t.number, groups, quad), sum[BACK_HIGH][4];
-		uint32_t none = if_begin(e, less(e, group, k->my_rows));
-		Reg x = reg(e, REG_R), w = reg(e, REG_R);
-		Operands o[2] = { operands_new(e), operands_new(e) };
-		for (uint32_t h = 0; h < BACK_HIGH; h++)
+	remark(e, "deltas of hidden units, %u rows", c->part_block);
+	for (uint32_t round = 0; round * c->back_warps < tiles; round++) {
+		PassTask t = task_begin(c, round, c->back_warps, groups, c->quads);
+		Reg quad = t.quad, group = t.group, sum[HIGH][4];
+		Product p = { c->outputs, reg(e, REG_R), reg(e, REG_R), groups * c->delta_row, 16, 16, true };
+		for (uint32_t h = 0; h < HIGH; h++)
 			for (uint32_t n = 0; n < 4; n++)
 				sum[h][n] = zero_float(e);
-		ins(e, "add.u32 $, $, #", x, mad(e, group, c->delta_row, k->memory), c->at_delta);
-		ins(e, "add.u32 $, $, $", w, mad(e, quad, c->quad_row, k->memory),
+		ins(e, "add.u32 $, $, #", p.x, mad(e, add(e, c->base, group), c->delta_row, k->memory), c->at_delta);
+		ins(e, "add.u32 $, $, $", p.w, mad(e, quad, c->quad_row, k->memory),
 		    mad(e, c->parity, c->to_size, imm(c->at_to)));
-		operands_load(c, &o[0], x, BACK_HIGH, step, w, 0, 0);
-		uint32_t full = c->outputs / 4, done = full > 2 ? (full - 1) / 2 * 2 : 0;
-		if (done) {
-			Loop l = loop_count(e, done / 2);
-			operands_load(c, &o[1], x, BACK_HIGH, step, w, 16, 16);
-			backward_add(e, &o[0], 4, sum);
-			operands_load(c, &o[0], x, BACK_HIGH, step, w, 32, 32);
-			backward_add(e, &o[1], 4, sum);
-			ins(e, "add.u32 $, $, 32", x, x);
-			ins(e, "add.u32 $, $, 32", w, w);
-			loop_end(e, &l);
-		}
-		for (uint32_t i = done; i < c->output_quads; i++) {
-			uint32_t of = (i - done) % 2, at = 16 * (i - done + 1);
-			if (i + 1 < c->output_quads)
-				operands_load(c, &o[1 - of], x, BACK_HIGH, step, w, at, at);
-			backward_add(e, &o[of], min_u32(4, c->outputs - 4 * i), sum);
-		}
+		product_emit(c, &p, sum);
 		Reg owner = divide(e, quad, c->own_quads), own = modulo(e, quad, c->own_quads, owner);
 		Reg to = remote(c, owner, add(e, mad(e, own, 16, k->memory), imm(c->at_hidden)));
-		Reg bar = remote(c, owner, bar_at(c, BAR_HIDDEN));
-		Reg act = add(e, mad(e, group, c->act_row, mad(e, quad, 16, k->memory)), imm(c->at_act)), out[BACK_HIGH][4];
-		for (uint32_t h = 0; h < BACK_HIGH; h++)
-			load_quad(e, "shared", out[h], act, h * groups * c->act_row);
-		for (uint32_t h = 0; h < BACK_HIGH; h++)
+		Reg bar = remote(c, owner, part_bar(c, BAR_HIDDEN));
+		Reg act = add(e, mad(e, add(e, c->base, group), 16, mad(e, quad, c->act_quad, k->memory)), imm(c->at_act)),
+			out[HIGH][4];
+		for (uint32_t h = 0; h < HIGH; h++)
+			load_quad(e, "shared", out[h], act, h * groups * 16);
+		for (uint32_t h = 0; h < HIGH; h++)
 			back_end(c, add(e, group, imm(h * groups)), out[h], to, bar, sum[h]);
-		if_end(e, none);
 		if_end(e, t.end);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Side warps, beside those that compute. One in each block copies cases and tables ahead, and forms errors and
- * verdicts; one in the last block adds these up, and tells all whether the job goes on. In: tables of the schedule,
- * outputs. Out: lists and targets in shared memory, an update ahead; tallies. */
+/* Side warps of every block, beside those that compute. One copies cases and tables ahead, one forms errors and
+ * verdicts. In: tables of the schedule, outputs. Out: lists and targets in shared memory, an update ahead; errors and
+ * verdicts in the block that forms the tally. */
 #include "columns.h"
 
 /* What is known of later updates. */
@@ -12,7 +12,7 @@ typedef struct Ahead {
 	Reg after, cases;                        /* and of the one after it: rows, D */
 } Ahead;
 
-static Reg advanced(Columns *c, Reg x)
+Reg advanced(Columns *c, Reg x)
 {
 	Emit *e = c->k->e;
 	Reg next = add(e, x, imm(1)), cycle = reg(e, REG_R);
@@ -24,7 +24,7 @@ static Reg advanced(Columns *c, Reg x)
 /* ---- tables ---- */
 
 /* An update has one leaf, and that one chunk, of the same number. */
-static void chunk_load(Columns *c, Reg number, Reg rows, Reg cases)
+void chunk_load(Columns *c, Reg number, Reg rows, Reg cases)
 {
 	Kernel *k = c->k;
 	Reg chunk = place(k->e, POINTER(k, chunk), number, sizeof(DeviceChunk));
@@ -52,7 +52,7 @@ static void numbers_load(Columns *c, const Ahead *a, Reg cases, Reg rows)
 		bool own = t >= c->all_turns;
 		Reg to = own ? a->own[t - c->all_turns] : a->number[t];
 		Reg row = add(e, c->lane, imm(32 * (own ? t - c->all_turns : t)));
-		row = own ? add(e, k->row0, row) : row;
+		row = own ? batch_row(c, row) : row;
 		ins(e, "mov.u32 $, 0", to);
 		ins(e, "@$ ld.global.nc.u32 $, [$]", less(e, row, rows), to, place(e, from, row, 4));
 	}
@@ -97,7 +97,7 @@ static void targets_copy(Columns *c, const Ahead *a, Reg to, Reg rows)
 
 	for (uint32_t t = 0; t < c->own_turns; t++) {
 		Reg own = add(e, c->lane, imm(32 * t)), number = case_of(c, a->own[t]);
-		Reg is = op2(e, REG_P, "and.pred", less(e, own, imm(k->block_rows)), less(e, add(e, k->row0, own), rows));
+		Reg is = op2(e, REG_P, "and.pred", less(e, own, imm(k->block_rows)), less(e, batch_row(c, own), rows));
 		uint32_t past = if_begin(e, is);
 		Reg at = add(e, mad(e, own, k->target_row, to), imm(k->at_targets));
 		Reg from = place(e, POINTER(k, data.y), number, 4 * targets);
@@ -166,32 +166,14 @@ void side_begin(Columns *c)
 	if_end(e, other);
 }
 
-/* ---- errors and verdicts ---- */
-
-/* Tells the warp that forms tallies that the errors of the block's rows are there, and whether one is no number. */
-static void judged_arrive(Columns *c)
+void copy_emit(Columns *c)
 {
 	Emit *e = c->k->e;
-
-	ins(e, "bar.warp.sync 0xffffffff");
-	uint32_t other = if_begin(e, same(e, c->lane, imm(0)));
-	bar_arrive(c, bar_at(c, BAR_JUDGED), imm(c->blocks - 1));
-	if_end(e, other);
-}
-
-void side_emit(Columns *c)
-{
-	Kernel *k = c->k;
-	Emit *e = k->e;
 	Ahead a = ahead_new(c);
-	Reg left = reg(e, REG_R);
-	uint32_t top = label(e);
 
-	ins(e, "ld.param.u32 $, [job+#]", left, (uint32_t)offsetof(Job, updates));
 	ins(e, "mov.u32 $, $", a.cycle, advanced(c, a.cycle));
 	tables_load(c, &a);
-	label_here(e, top);
-	update_begin(c);
+	UpdateLoop l = updates_begin(c);
 	cases_copy(c, &a, other_cases(c));
 	/* tables: of the update after the next one, then of that after it */
 	ins(e, "mov.u32 $, $", a.rows, a.after);
@@ -199,87 +181,49 @@ void side_emit(Columns *c)
 	ins(e, "mov.u32 $, $", a.cycle, advanced(c, a.cycle));
 	param_load(c, a.cycle, a.param);
 	chunk_load(c, advanced(c, a.cycle), a.after, a.cases);
-	meet(c, NAMED_OUTPUTS, c->warps + 1);
-	tallied_wait(c);
-	Kernel *one = update_kernel(c, c->parity);
-	one->notes_bad = true;
-	one->bad = remote(c, imm(c->blocks - 1), add(e, k->memory, imm(c->at_bad)));
-	judge_rows(one, c->workers, 32);
-	judged_arrive(c);
 	ins(e, "cp.async.wait_all");
-	meet(c, NAMED_END, c->warps + 1);
-	turn_over(c);
-	ins(e, "sub.u32 $, $, 1", left, left);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", left, imm(0)), top);
+	tallied_wait(c);
+	meet(c, imm(NAMED_END), c->warps + 1);
+	bar_wait(c, turn_bar(c, BAR_READ), c->second); /* then the next cases may replace these */
+	updates_end(c, &l);
 }
 
-/* ---- tallies ---- */
+/* ---- errors and verdicts ---- */
 
-/* All blocks may make the update, or none. */
-static void tallied_arrive(Columns *c, Reg stop)
+/* Is the error of one of the block's rows no number? */
+static void judged_tell(Columns *c, Reg bad)
 {
 	Emit *e = c->k->e;
-	uint32_t none = if_begin(e, less(e, c->lane, imm(c->blocks)));
-	Reg flag = add(e, mad(e, c->parity, 4, c->k->memory), imm(c->at_stop));
+	Reg any = reg(e, REG_R), last = imm(c->blocks - 1);
 
-	ins(e, "st.shared::cluster.u32 [$], $", remote(c, c->lane, flag), stop);
-	bar_arrive(c, mad(e, c->parity, 8, bar_at(c, BAR_TALLIED)), c->lane);
-	if_end(e, none);
-	ins(e, "bar.warp.sync 0xffffffff");
+	ins(e, "vote.sync.ballot.b32 $, $, 0xffffffff", any, bad);
+	uint32_t other = if_begin(e, same(e, c->lane, imm(0)));
+	Reg to = add(e, mad(e, c->k->member, 4, c->k->memory), imm(c->at_bad));
+	word_send(c, remote(c, last, to), any, remote(c, last, bar_at(c, BAR_JUDGED)));
+	if_end(e, other);
 }
 
-/* Update by update: the tally of the one before. At the end of an epoch, others wait for it; else it is formed while
- * they go on. */
-void tally_emit(Columns *c)
+void judge_emit(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t top = label(e), first = label(e), next = label(e), last = label(e);
-	Reg cycle = op1(e, REG_R, "mov.u32", imm(0)), i = op1(e, REG_R, "mov.u32", imm(0)), updates = reg(e, REG_R);
-	Reg rows = op1(e, REG_R, "mov.u32", imm(0)), cases = reg(e, REG_D), ends = reg(e, REG_R);
-	Reg update = op1(e, REG_D, "mov.u64", POINTER(k, update)), result = POINTER(k, result);
 
-	uint32_t other = if_begin(e, same(e, k->member, imm(c->blocks - 1)));
-	ins(e, "ld.param.u32 $, [job+#]", updates, (uint32_t)offsetof(Job, updates));
-	label_here(e, top);
-	ins(e, "@$ bra L#", same(e, i, imm(0)), first);
-	/* the update before: its parity is the other one */
-	Reg before = op2(e, REG_R, "xor.b32", c->parity, imm(1));
-	ins(e, "ld.global.nc.u8 $, [$+#]", ends, update, (uint32_t)offsetof(DeviceUpdate, ends_epoch));
-	bar_wait(c, bar_at(c, BAR_JUDGED), before);
-	Reg bad = load(e, REG_R, "ld.shared.u32", k->memory, c->at_bad);
-	Reg waits = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "or.b32", bad, ends), imm(0));
-	Reg is_last = op2(e, REG_P, "setp.ge.u32", i, updates);
-	waits = op2(e, REG_P, "or.pred", waits, is_last);
-	uint32_t now = unless_begin(e, waits);
-	tallied_arrive(c, imm(0));
-	if_end(e, now);
-	Kernel *one = update_kernel(c, before);
-	one->rows = rows;
-	tally_leaf(one, imm(1));
-	ins(e, "bar.warp.sync 0xffffffff");
-	tally_update(one, update);
-	ins(e, "bar.warp.sync 0xffffffff");
-	ins(e, "@$ bra L#", is_last, last);
-	ins(e, "@!$ bra L#", waits, next);
-	/* weights of the update before are finite, or not: all have been made */
-	bar_wait(c, bar_at(c, BAR_DELTA), c->parity);
-	Reg stop = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, stop));
-	Reg infinite = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, infinite));
-	infinite = op3(e, REG_R, "selp.u32", infinite, imm(0), op2(e, REG_P, "setp.ne.u32", ends, imm(0)));
-	stop = op2(e, REG_R, "or.b32", op2(e, REG_R, "or.b32", stop, infinite), bad);
-	tallied_arrive(c, stop);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", stop, imm(0)), last);
-	ins(e, "bra L#", next);
-	label_here(e, first);
-	tallied_arrive(c, imm(0));
-	label_here(e, next);
-	ins(e, "mov.u64 $, $", update, place(e, POINTER(k, update), cycle, sizeof(DeviceUpdate)));
-	chunk_load(c, cycle, rows, cases);
-	ins(e, "mov.u32 $, $", cycle, advanced(c, cycle));
-	ins(e, "add.u32 $, $, 1", i, i);
-	turn_over(c);
-	ins(e, "bra L#", top);
-	label_here(e, last);
-	if_end(e, other);
+	UpdateLoop l = updates_begin(c);
+	bar_wait(c, turn_bar(c, BAR_LATE), c->second);
+	update_begin(c);
+	tallied_wait(c);
+	Kernel *one = update_kernel(c);
+	one->sends_judged = true;
+	one->bad = op2(e, REG_P, "setp.ne.u32", imm(0), imm(0));
+	one->judged_to = remote(c, c->turn, add(e, k->memory, imm(k->at_judged)));
+	one->judged_bar = remote(c, c->turn, bar_at(c, BAR_ROWS));
+	for (uint32_t t = 0; t < c->own_turns; t++) {
+		Reg within = add(e, c->lane, imm(32 * t)), row = batch_row(c, within);
+		one->row0 = op2(e, REG_R, "sub.u32", row, within);
+		one->my_rows = op3(e, REG_R, "selp.u32", imm(k->block_rows), imm(0), less(e, row, c->rows_now));
+		judge_row(one, within);
+	}
+	judged_tell(c, one->bad);
+	bar_tell(c, turn_bar(c, BAR_READ));
+	updates_end(c, &l);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Barriers. In shared memory of each block: JUDGED and TALLIED count arrivals, the others bytes that blocks store. A
+/* Barriers, in shared memory of each block: LATE, READ and SUMMED count arrivals, the others bytes that blocks store. A
  * phase is an update, so that a wait needs its parity; columns.h says what they order.
  *
  * Must hold: nothing of a later phase reaches a barrier before all that belongs to this one. Every block sends deltas
@@ -7,8 +7,9 @@
  * wait for the deltas of all before they send new weights, and all blocks wait for these before they send deltas of the
  * next update; blocks with columns have such weights, and wait before they compute activations of the next update.
  * JUDGED comes after TALLIED, which follows it; TALLIED of two updates later, after all blocks have passed it, since
- * all their side warps have arrived at JUDGED. Likewise, what is stored was read before: activations of groups and
- * weights to outputs have two places each, by the parity of the update. */
+ * all their side warps have told JUDGED. The same holds of LATE and READ: workers wait at the end of an update until
+ * the next cases are there, and these until verdicts of the update before were formed. Likewise, what is stored was
+ * read before: activations of groups and weights to outputs have two places each, by the parity of the update. */
 #include "columns.h"
 
 enum { MOST_POLLS = 1 << 24 };
@@ -17,10 +18,9 @@ Reg bar_at(Columns *c, uint32_t bar) { return add(c->k->e, c->k->memory, imm(c->
 
 void bars_begin(Columns *c)
 {
-	const uint32_t arrivals[BARS] = { 1, 1, 1, 1, c->blocks, 1, 1 };
-
 	for (uint32_t i = 0; i < BARS; i++)
-		ins(c->k->e, "mbarrier.init.shared.b64 [$], #", bar_at(c, i), arrivals[i]);
+		ins(c->k->e, "mbarrier.init.shared.b64 [$], #", bar_at(c, i),
+		    i >= BAR_LATE && i < BAR_LATE + 2 ? c->pass_warps * c->parts : 1);
 }
 
 void bar_expect(Columns *c, uint32_t bar, Reg bytes)
@@ -33,15 +33,36 @@ void bar_arrive(Columns *c, Reg at, Reg rank)
 	ins(c->k->e, "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$]", remote(c, rank, at));
 }
 
-void bar_wait(Columns *c, Reg at, Reg parity)
+void bar_tell(Columns *c, Reg at)
 {
+	Emit *e = c->k->e;
+
+	ins(e, "bar.warp.sync 0xffffffff");
+	uint32_t other = if_begin(e, same(e, c->lane, imm(0)));
+	ins(e, "mbarrier.arrive.shared.b64 _, [$]", at);
+	if_end(e, other);
+}
+
+Reg turn_bar(Columns *c, uint32_t bar) { return mad(c->k->e, c->parity, 8, bar_at(c, bar)); }
+
+enum WaitFor { FOR_OWN, FOR_ALL };
+
+/* Shared memory of a block is not cached: a wait for stores to it need not empty the cache of the multiprocessor, as
+ * one that acquires what was written elsewhere does; registers that were spilled are there. */
+static void polls_emit(Columns *c, Reg at, Reg parity, Reg ended, enum WaitFor what)
+{
+	static const char *const wait[] = { "mbarrier.try_wait.parity.shared.b64 $, [$], $",
+		                                "mbarrier.try_wait.parity.acquire.cluster.shared.b64 $, [$], $" };
 	Emit *e = c->k->e;
 	uint32_t top = label(e), done = label(e);
 	Reg polls = op1(e, REG_R, "mov.u32", imm(0)), is = reg(e, REG_P);
 
 	label_here(e, top);
-	ins(e, "mbarrier.try_wait.parity.acquire.cluster.shared.b64 $, [$], $", is, at, parity);
+	ins(e, wait[what], is, at, parity);
 	ins(e, "@$ bra L#", is, done);
+	if (ended.type == REG_R)
+		ins(e, "@$ bra L#",
+		    op2(e, REG_P, "setp.ne.u32", load(e, REG_R, "ld.relaxed.cluster.shared.u32", ended, 0), imm(0)), c->done);
 	ins(e, "add.u32 $, $, 1", polls, polls);
 	ins(e, "@$ bra L#", less(e, polls, imm(MOST_POLLS)), top);
 	ins(e, "trap"); /* some block has failed */
@@ -49,10 +70,21 @@ void bar_wait(Columns *c, Reg at, Reg parity)
 	ins(e, "bar.warp.sync 0xffffffff");
 }
 
+void bar_wait(Columns *c, Reg at, Reg parity) { polls_emit(c, at, parity, imm(0), FOR_OWN); }
+
+void bar_wait_all(Columns *c, Reg at, Reg parity) { polls_emit(c, at, parity, imm(0), FOR_ALL); }
+
+void bar_poll(Columns *c, Reg at, Reg parity, Reg ended) { polls_emit(c, at, parity, ended, FOR_OWN); }
+
 void quad_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg v[4], Reg bar)
 {
 	ins(c->k->e, "@$ st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [$+#], {$, $, $, $}, [$]", is, to,
 	    offset, v[0], v[1], v[2], v[3], bar);
+}
+
+void word_send(Columns *c, Reg to, Reg word, Reg bar)
+{
+	ins(c->k->e, "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [$], $, [$]", to, word, bar);
 }
 
 void cluster_sync(Columns *c)
@@ -61,14 +93,18 @@ void cluster_sync(Columns *c)
 	ins(c->k->e, "barrier.cluster.wait.acquire.aligned");
 }
 
-void meet(Columns *c, uint32_t named, uint32_t warps) { ins(c->k->e, "bar.sync #, #", named, warps * 32); }
+Reg part_bar(Columns *c, uint32_t bar) { return mad(c->k->e, c->part, 8, bar_at(c, bar)); }
+
+void meet(Columns *c, Reg named, uint32_t warps) { ins(c->k->e, "bar.sync $, #", named, warps * 32); }
+
+void tell(Columns *c, Reg named, uint32_t warps) { ins(c->k->e, "bar.arrive $, #", named, warps * 32); }
 
 void tallied_wait(Columns *c)
 {
 	Emit *e = c->k->e;
 	Reg memory = c->k->memory;
 
-	bar_wait(c, mad(e, c->parity, 8, bar_at(c, BAR_TALLIED)), c->second);
+	bar_wait(c, turn_bar(c, BAR_TALLIED), c->second);
 	Reg stop = load(e, REG_R, "ld.shared.u32", mad(e, c->parity, 4, memory), c->at_stop);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", stop, imm(0)), c->done);
 }

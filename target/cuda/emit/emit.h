@@ -162,7 +162,7 @@ typedef struct Kernel {
 	bool prefetches;        /* or, if it is the same in every update, after the gradient */
 	/* bytes in shared memory */
 	uint32_t at_outputs, at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity, at_turns,
-		at_targets, at_codes, at_elements, at_own, at_doubles, at_rows, at_staged, at_ahead, at_mask, bytes;
+		at_targets, at_codes, at_elements, at_own, at_doubles, at_judged, at_rows, at_staged, at_ahead, at_mask, bytes;
 	uint32_t target_row; /* bytes */
 	bool has_codes;      /* tables of code words are there */
 	/* registers of the kernel */
@@ -182,8 +182,9 @@ typedef struct Kernel {
 	struct RuleNumbers *numbers; /* NULL: gradients are stored as sums of the leaf; else the rule is applied at once */
 	struct Prepared *prepared;   /* what update_prepare has loaded; NULL: nothing */
 	bool times_steps;            /* thread 0 counts cycles of each step */
-	bool notes_bad;              /* a word is set where the error of a row is no finite number: */
-	Reg bad;                     /* its address in shared memory of the cluster */
+	bool sends_judged;           /* error and verdict of a row are sent to shared memory of the cluster: */
+	Reg judged_to, judged_bar;   /* address of the first row's pair, and of the barrier that counts the bytes; */
+	Reg bad;                     /* P, set where the error of a row is no finite number */
 	struct Half *half;           /* bf16; NULL: floats */
 } Kernel;
 #define NO_BLOCK UINT16_MAX
@@ -332,6 +333,7 @@ uint64_t tally_bytes(const Kernel *k);    /* of shared memory, which make it fas
 void tally_update(Kernel *k, Reg update); /* one warp: joins tallies of leaves; update: its address */
 typedef struct TallyAhead {
 	Reg lane, epoch, done, leaves, ends, to, field, is_field; /* field: of the epoch's tally, by lanes */
+	Reg first;                                                /* tally of the first leaf, or 0 */
 } TallyAhead;
 TallyAhead tally_ahead(Kernel *k, Reg update); /* the same in two parts: what is known before leaves are tallied */
 void tally_finish(Kernel *k, const TallyAhead *a);
@@ -561,6 +563,8 @@ void barrier_wait(Kernel *k, const Barrier *b);
 void barrier_all(Kernel *k, const Barrier *b); /* both */
 bool has_step(const Kernel *k, uint32_t kind);
 void verdicts_emit(Kernel *k);
+void ranks_stage(Kernel *k); /* inputs by rank, to shared memory */
+void spent_begin(Kernel *k);
 void spent(Kernel *k, uint32_t on); /* cycles of thread 0 since the last call: SPENT_ kinds, then steps */
 void spent_store(Kernel *k);
 /* The last threads of a block, which form tallies; those from Kernel.workers on may be more, with rows to judge. */

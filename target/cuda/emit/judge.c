@@ -125,8 +125,9 @@ uint32_t late_at(const Kernel *k, const DeviceStep *errors, bool net)
 /* A row: addresses of its late outputs and targets; outputs in registers. */
 typedef struct JudgedRow {
 	Reg row, is_row, late, y;
-	Reg *out;    /* [outputs] */
-	Reg own[4];  /* CodeOwn */
+	Reg *out;   /* [outputs] */
+	Reg own[4]; /* CodeOwn */
+	Reg error, verdict;
 	Reg word;    /* targets that are bits; */
 	Reg *target; /* [outputs] these as floats */
 } JudgedRow;
@@ -435,7 +436,7 @@ static Reg largest_right(Kernel *k, const JudgedRow *r, Reg count)
 	           op1(e, REG_P, "not.pred", op2(e, REG_P, "or.pred", several, one)));
 }
 
-static void verdict_store(Kernel *k, const JudgedRow *r)
+static void verdict_store(Kernel *k, JudgedRow *r)
 {
 	Emit *e = k->e;
 	const Job *j = k->s->job;
@@ -468,7 +469,9 @@ static void verdict_store(Kernel *k, const JudgedRow *r)
 	            op1(e, REG_P, "not.pred", far));
 	v = op2(e, REG_R, "or.b32", v, op3(e, REG_R, "selp.u32", imm(VERDICT_RIGHT), imm(0), right));
 	v = op3(e, REG_R, "selp.u32", v, imm(0), scored);
-	ins(e, "@$ st.global.u8 [$], $", r->is_row, place(e, k->verdict, add(e, k->row0, r->row), 1), v);
+	r->verdict = v;
+	if (!k->sends_judged)
+		ins(e, "@$ st.global.u8 [$], $", r->is_row, place(e, k->verdict, add(e, k->row0, r->row), 1), v);
 }
 
 /* ---- errors ---- */
@@ -554,7 +557,7 @@ static Reg errors_sum(Kernel *k, const JudgedRow *r, const DeviceStep *s)
 	return s->error == ERR_SQUARED ? op2(e, REG_F, "mul.rn.ftz.f32", imm_f(0.5f), lane[0]) : lane[0];
 }
 
-static void error_store(Kernel *k, const JudgedRow *r)
+static void error_store(Kernel *k, JudgedRow *r)
 {
 	Emit *e = k->e;
 	Reg total = zero_float(e), weight = imm_f(1);
@@ -571,12 +574,22 @@ static void error_store(Kernel *k, const JudgedRow *r)
 			value = op2(e, REG_F, "mul.rn.ftz.f32", value, weight);
 		total = op2(e, REG_F, "add.rn.ftz.f32", total, value);
 	}
-	ins(e, "@$ st.global.f32 [$], $", r->is_row, place(e, k->row_error, add(e, k->row0, r->row), 4), total);
-	if (k->notes_bad) { /* the tally comes too late for it */
-		Reg none = op2(e, REG_F, "sub.rn.ftz.f32", total, total);
-		Reg bad = op2(e, REG_P, "setp.neu.ftz.f32", none, imm_f(0));
-		ins(e, "@$ st.relaxed.cluster.shared::cluster.u32 [$], 1", op2(e, REG_P, "and.pred", bad, r->is_row), k->bad);
-	}
+	r->error = total;
+	if (!k->sends_judged)
+		ins(e, "@$ st.global.f32 [$], $", r->is_row, place(e, k->row_error, add(e, k->row0, r->row), 4), total);
+}
+
+/* To where the tally is formed; it comes too late to say that an error is no number. */
+static void judged_send(Kernel *k, const JudgedRow *r)
+{
+	Emit *e = k->e;
+	Reg none = op2(e, REG_F, "sub.rn.ftz.f32", r->error, r->error);
+	Reg bad = op2(e, REG_P, "setp.neu.ftz.f32", none, imm_f(0));
+
+	or_to(e, k->bad, op2(e, REG_P, "and.pred", bad, r->is_row));
+	ins(e, "@$ st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [$], {$, $}, [$]", r->is_row,
+	    mad(e, add(e, k->row0, r->row), 8, k->judged_to), op1(e, REG_R, "mov.b32", r->error), r->verdict,
+	    k->judged_bar);
 }
 
 static bool only_squared(const Kernel *k)
@@ -614,6 +627,8 @@ void judge_row(Kernel *k, Reg row)
 	verdict_store(k, &r);
 	if (!only_squared(k)) /* these replace outputs that verdicts may read */
 		error_store(k, &r);
+	if (k->sends_judged)
+		judged_send(k, &r);
 }
 
 void judge_rows(Kernel *k, uint32_t first, uint32_t threads)

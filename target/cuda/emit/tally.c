@@ -53,6 +53,12 @@ static void lane_rows(Kernel *k, Reg lane, uint32_t turns, Reg error[LANE_ROWS],
 		Reg row = add(e, lane, imm(32 * t)), is_row = less(e, row, k->rows);
 		error[t] = op1(e, REG_F, "mov.f32", imm_f(0));
 		verdict[t] = op1(e, REG_R, "mov.u32", imm(0));
+		if (k->at_judged) {
+			Reg at = mad(e, row, 8, k->memory);
+			ins(e, "@$ ld.shared.f32 $, [$+#]", is_row, error[t], at, k->at_judged);
+			ins(e, "@$ ld.shared.u32 $, [$+#]", is_row, verdict[t], at, k->at_judged + 4);
+			continue;
+		}
 		ins(e, "@$ ld.global.f32 $, [$]", is_row, error[t], place(e, k->row_error, row, 4));
 		ins(e, "@$ ld.global.u8 $, [$]", is_row, verdict[t], place(e, k->verdict, row, 1));
 	}
@@ -332,7 +338,7 @@ static Reg lane_field(Emit *e, Reg x, uint32_t i)
 TallyAhead tally_ahead(Kernel *k, Reg update)
 {
 	Emit *e = k->e;
-	TallyAhead a = { .lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), .field = reg(e, REG_D) };
+	TallyAhead a = { .lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), .field = reg(e, REG_D), .first = imm(0) };
 	Reg result = POINTER(k, result);
 
 	a.epoch = load(e, REG_R, "ld.global.u32", result, offsetof(JobResult, epoch));
@@ -354,7 +360,7 @@ void tally_finish(Kernel *k, const TallyAhead *a)
 
 	remark(e, "tally of an update");
 	uint32_t end = if_begin(e, a->is_field);
-	Reg from = place(e, POINTER(k, leaf_tally), a->lane, 8);
+	Reg from = place(e, place(e, POINTER(k, leaf_tally), a->first, sizeof(Tally)), a->lane, 8);
 	if (k->s->general) {
 		JoinLevels levels = join_begin(k, REG_D, is_double);
 		Loop l = loop_begin(e, imm(0), a->leaves, 1);

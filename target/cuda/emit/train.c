@@ -25,6 +25,27 @@ void spent(Kernel *k, uint32_t on)
 	if_end(e, end);
 }
 
+void spent_begin(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t end = if_begin(e, same(e, k->tid, imm(0)));
+	Reg now = reg(e, REG_D);
+
+	ins(e, "mov.u64 $, %clock64", now);
+	ins(e, "st.shared.u64 [$+#], $", k->memory, k->at_cycles, now);
+	if_end(e, end);
+}
+
+void ranks_stage(Kernel *k)
+{
+	Emit *e = k->e;
+	Loop l = loop_begin(e, k->tid, imm(k->s->job->data.inputs), k->s->threads);
+	Reg input = load(e, REG_R, "ld.global.nc.u32", place(e, POINTER(k, data.rank), l.i, 4), 0);
+
+	ins(e, "st.shared.u32 [$+#], $", mad(e, l.i, 4, k->memory), k->at_rank, input);
+	loop_end(e, &l);
+}
+
 void spent_store(Kernel *k)
 {
 	Emit *e = k->e;
@@ -228,19 +249,14 @@ static void constants_stage(Kernel *k)
 		outputs_stage(k);
 	if (k->has_codes)
 		codes_stage(k);
-	if (d->from && !k->s->test && !k->s->general) { /* ranks */
-		Loop l = loop_begin(e, k->tid, imm(d->inputs), k->s->threads);
-		Reg input = load(e, REG_R, "ld.global.nc.u32", place(e, POINTER(k, data.rank), l.i, 4), 0);
-		ins(e, "st.shared.u32 [$+#], $", mad(e, l.i, 4, k->memory), k->at_rank, input);
-		loop_end(e, &l);
-	}
-	uint32_t end = if_begin(e, same(e, k->tid, imm(0)));
-	Reg now = reg(e, REG_D);
-	ins(e, "mov.u64 $, %clock64", now);
-	ins(e, "st.shared.u64 [$+#], $", k->memory, k->at_cycles, now);
-	if (k->overlaid && k->turns != NO_STEP)
+	if (d->from && !k->s->test && !k->s->general)
+		ranks_stage(k);
+	spent_begin(k);
+	if (k->overlaid && k->turns != NO_STEP) {
+		uint32_t end = if_begin(e, same(e, k->tid, imm(0)));
 		list_pads(k);
-	if_end(e, end);
+		if_end(e, end);
+	}
 	barrier_block(e);
 }
 
