@@ -35,9 +35,9 @@ static void set(Ctx *cx, Options *o, const char *name, const char *value)
 		fail(cx, MP_BAD_INPUT, remedy, "%s", wrong);
 }
 
-enum { ORDERED_EPOCHS = 16 }; /* of a call, as the trainer has them */
+enum { ORDERED_EPOCHS = 64, MOST_EPOCHS = 256 }; /* of a call, as the trainer has them */
 
-/* In calls of up to 64 epochs. order: NULL, or that of the examples of ORDERED_EPOCHS. */
+/* In calls of up to MOST_EPOCHS epochs. order: NULL, or that of the examples of ORDERED_EPOCHS. */
 static void train(Program *p, const Options *o, uint64_t examples, uint64_t batch, const uint64_t *order,
                   uint64_t updates)
 {
@@ -48,12 +48,12 @@ static void train(Program *p, const Options *o, uint64_t examples, uint64_t batc
 
 	update_fill(o, 1, 0, 0, &u);
 	while (updates) {
-		Tally tally[64] = { { 0 } };
+		Tally tally[MOST_EPOCHS] = { { 0 } };
 		Updates s = { .examples = examples,
 			          .batch = batch,
 			          .done = at * batch,
 			          .count = min_u64(updates, order       ? ORDERED_EPOCHS * each - at
-			                                    : each == 1 ? 64
+			                                    : each == 1 ? MOST_EPOCHS
 			                                                : each - at),
 			          .example = order ? order + at * batch : NULL,
 			          .update = &u,

@@ -9,13 +9,21 @@
 #include "loop.h"
 
 enum { BULK_UPDATES = 4096 }; /* at most; and as many examples, if they are shuffled and the target says nothing else */
+enum { FEW_EPOCHS = 64 };     /* at most, unless a call takes as long as some epochs */
 
-static uint64_t most_examples(const Bulk *m)
+static uint64_t bulk_examples(const Bulk *m)
 {
 	Caps caps;
 
 	m->target->caps(&caps);
-	return caps.bulk ? caps.bulk : BULK_UPDATES;
+	return caps.bulk;
+}
+
+static uint64_t most_examples(const Bulk *m)
+{
+	uint64_t some = bulk_examples(m);
+
+	return some ? some : BULK_UPDATES;
 }
 
 void bulk_init(Bulk *m, Arena *a) { m->example = m->order->shuffled ? NEW(a, most_examples(m), uint64_t) : NULL; }
@@ -28,8 +36,9 @@ uint64_t bulk_limit(Bulk *m, const Position *at, uint64_t epochs)
 	m->same = o->schedule == SCHEDULE_CONSTANT && o->warmup <= (double)at->epoch && !rules[o->rule].needs_count;
 	uint64_t n = m->same ? BULK_UPDATES : BULK_DIFFERENT;
 
-	n = min_u64(n, updates_left(m->examples, m->batch, at->done) +
-	                   (min_u64(epochs, BULK_EPOCHS) - 1) * updates_left(m->examples, m->batch, 0));
+	epochs = min_u64(epochs, bulk_examples(m) ? BULK_EPOCHS : FEW_EPOCHS);
+	n = min_u64(n,
+	            updates_left(m->examples, m->batch, at->done) + (epochs - 1) * updates_left(m->examples, m->batch, 0));
 	return m->example ? min_u64(n, most_examples(m) / m->batch) : n;
 }
 

@@ -271,8 +271,8 @@ static void row_options(Ctx *cx, Row *r)
 }
 
 /* As in a run. */
-enum { EPOCHS_AT_ONCE = 64, EXAMPLES_AT_ONCE = 4096 }; /* unless the target says otherwise; */
-enum { UPDATES_AT_ONCE = 2048 };                       /* a GPU takes 20 us for each, however small */
+enum { EPOCHS_AT_ONCE = 64, EXAMPLES_AT_ONCE = 4096 };      /* unless the target says otherwise; */
+enum { UPDATES_AT_ONCE = 2048, MOST_EPOCHS_AT_ONCE = 256 }; /* a GPU takes 20 us for each, however small */
 
 /* The order of one epoch, or of those of a bulk update. */
 static uint64_t *row_order(Ctx *cx, const Row *r)
@@ -307,7 +307,9 @@ void row_start(Ctx *cx, Row *r)
 	r->target->set(r->program, 0, 0, ALL_LINKS, weights);
 	r->target->bind(cx, r->program, r->data);
 	r->at_once = caps.bulk ? min_u64(caps.bulk, UPDATES_AT_ONCE * r->batch) : EXAMPLES_AT_ONCE;
-	r->epochs = min_u64(r->at_once / r->examples, EPOCHS_AT_ONCE);
+	r->epochs = min_u64(r->at_once / r->examples, caps.bulk ? MOST_EPOCHS_AT_ONCE : EPOCHS_AT_ONCE);
+	if (caps.bulk && r->batch == r->examples) /* no order, which has a limit */
+		r->epochs = MOST_EPOCHS_AT_ONCE;
 	if (r->batch < r->examples)
 		r->order = row_order(cx, r);
 }
@@ -317,7 +319,7 @@ static const StopFlag never = 0;
 /* A bulk update of some epochs or a part of one; rerepeats its cases, 0: the target has none for this network. */
 static uint64_t row_updates(Row *r)
 {
-	Tally t[EPOCHS_AT_ONCE] = { 0 };
+	Tally t[MOST_EPOCHS_AT_ONCE] = { 0 };
 	Until until;
 	Update u;
 	Updates s = { .examples = r->examples,
