@@ -179,6 +179,8 @@ typedef struct Kernel {
 	Reg base;                    /* general: address of the team's first row, */
 	Reg list;                    /* of the numbers of rows, if not all are processed: type D; */
 	Reg time;                    /* time step of these: type R; all begin a sequence: 0 */
+	struct Coming *coming;       /* NULL, or what is loaded step by step for the next leaf: leaf.c */
+	Reg param_number;            /* there: number of the update's numbers */
 	struct RuleNumbers *numbers; /* NULL: gradients are stored as sums of the leaf; else the rule is applied at once */
 	struct Prepared *prepared;   /* what update_prepare has loaded; NULL: nothing */
 	bool times_steps;            /* thread 0 counts cycles of each step */
@@ -384,8 +386,11 @@ typedef struct RuleNumbers RuleNumbers;
 struct RuleNumbers {
 	Reg param[P_COUNT]; /* as floats */
 	Reg rate;           /* G */
+	Reg wide[P_COUNT];  /* G: what the floats are made from */
 };
 void rule_numbers(Kernel *k, RuleNumbers *n);
+void rule_numbers_load(Kernel *k, RuleNumbers *n); /* the same in two parts: loads, which are under way then, */
+void rule_numbers_take(Kernel *k, RuleNumbers *n);
 /* The operations on values in registers. variable: 0 the gradient, 1 the weight, 2 and so on its state; what the
  * formula stores replaces them. */
 void formula_values(Emit *e, const Formula *f, const RuleNumbers *n, Reg rate, Reg variable[2 + MAX_STATE]);
@@ -529,6 +534,16 @@ void ones_store(Kernel *k);
 /* ---- leaf.c ---------------------------------------------------------------------------------------- */
 
 LeafFound leaf_locate(Kernel *k, Reg update);
+/* The same in steps, so that none waits for the one before, and numbers of this update: by all threads, at the
+ * beginning, after the first index lists, after the last chunk, while gradients are added. */
+typedef struct Coming {
+	LeafFound leaf;
+	Reg chunk; /* D */
+	RuleNumbers *numbers;
+	uint32_t steps;
+} Coming;
+void coming_begin(Kernel *k, Reg update, RuleNumbers *n, Coming *c);
+void coming_step(Kernel *k);
 /* Cases of leaf k->leaf_number to shared memory. staged: D, the leaf that is there; found: NULL, or this leaf */
 void leaf_begin(Kernel *k, Reg update, Reg staged, const LeafFound *found);
 struct Barriers;

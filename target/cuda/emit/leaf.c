@@ -3,15 +3,20 @@
  * Out: sums of weight changes of the leaf, or the update itself. */
 #include "emit.h"
 
-/* Cases and rows of a leaf; its address is known. */
-static void leaf_cases(Kernel *k, LeafFound *f)
+/* Cases and rows of a chunk of this number. */
+static void chunk_cases(Kernel *k, Reg chunk, LeafFound *f)
 {
 	Emit *e = k->e;
-	Reg chunk = load(e, REG_D, "ld.global.nc.u64", f->leaf, offsetof(DeviceLeaf, chunk));
 
 	chunk = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", chunk, imm(sizeof(DeviceChunk))), POINTER(k, chunk));
 	f->cases = load(e, REG_D, "ld.global.nc.u64", chunk, offsetof(DeviceChunk, cases));
 	f->rows = load(e, REG_R, "ld.global.nc.u32", chunk, offsetof(DeviceChunk, rows));
+}
+
+/* Cases and rows of a leaf; its address is known. */
+static void leaf_cases(Kernel *k, LeafFound *f)
+{
+	chunk_cases(k, load(k->e, REG_D, "ld.global.nc.u64", f->leaf, offsetof(DeviceLeaf, chunk)), f);
 }
 
 static void cases_take(Kernel *k, const LeafFound *f)
@@ -31,6 +36,15 @@ static LeafFound leaf_address(Kernel *k, Reg update)
 	return f;
 }
 
+static void own_load(Kernel *k, LeafFound *f)
+{
+	Emit *e = k->e;
+	Reg cases = op2(e, REG_D, "add.u64", op2(e, REG_D, "shl.b64", f->cases, imm(2)), POINTER(k, cases));
+
+	ins(e, "mov.u32 $, 0", f->own);
+	ins(e, "@$ ld.global.nc.u32 $, [$]", less(e, k->tid, f->rows), f->own, place(e, cases, k->tid, 4));
+}
+
 LeafFound leaf_locate(Kernel *k, Reg update)
 {
 	LeafFound f = leaf_address(k, update);
@@ -38,11 +52,46 @@ LeafFound leaf_locate(Kernel *k, Reg update)
 	leaf_cases(k, &f);
 	f.knows_case = k->s->leaf_rows <= k->s->threads && k->s->team_blocks == 1;
 	if (f.knows_case) {
-		Reg cases = op2(k->e, REG_D, "add.u64", op2(k->e, REG_D, "shl.b64", f.cases, imm(2)), POINTER(k, cases));
-		f.own = op1(k->e, REG_R, "mov.u32", imm(0));
-		ins(k->e, "@$ ld.global.nc.u32 $, [$]", less(k->e, k->tid, f.rows), f.own, place(k->e, cases, k->tid, 4));
+		f.own = reg(k->e, REG_R);
+		own_load(k, &f);
 	}
 	return f;
+}
+
+void coming_begin(Kernel *k, Reg update, RuleNumbers *n, Coming *c)
+{
+	*c = (Coming){ .numbers = n, .leaf.knows_case = k->s->leaf_rows <= k->s->threads };
+	c->leaf.index = reg(k->e, REG_D);
+	c->leaf.own = reg(k->e, REG_R);
+	ins(k->e, "ld.global.nc.u64 $, [$+#]", c->leaf.index, update, (uint32_t)offsetof(DeviceUpdate, leaf));
+	k->coming = c;
+}
+
+void coming_step(Kernel *k)
+{
+	Emit *e = k->e;
+	Coming *c = k->coming;
+
+	if (!c)
+		return;
+	LeafFound *f = &c->leaf;
+	switch (c->steps++) {
+	case 0:
+		f->index = op2(e, REG_D, "add.u64", f->index, op1(e, REG_D, "cvt.u64.u32", k->leaf_number));
+		f->leaf = op2(e, REG_D, "mul.lo.u64", f->index, imm(sizeof(DeviceLeaf)));
+		f->leaf = op2(e, REG_D, "add.u64", f->leaf, POINTER(k, leaf));
+		c->chunk = load(e, REG_D, "ld.global.nc.u64", f->leaf, offsetof(DeviceLeaf, chunk));
+		ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), k->param_number, P_COUNT * 8));
+		rule_numbers_load(k, c->numbers);
+		break;
+	case 1:
+		chunk_cases(k, c->chunk, f);
+		rule_numbers_take(k, c->numbers);
+		break;
+	default: /* by threads that compute gradients, and by the others */
+		if (f->knows_case)
+			own_load(k, f);
+	}
 }
 
 /* found: NULL, or what leaf_locate has loaded. Nothing is loaded again that is there already. */
@@ -234,27 +283,43 @@ static uint32_t first_product(const Kernel *k)
 	return i < k->last && k->s->step[i].kind == STEP_PRODUCT ? i : NO_STEP;
 }
 
-/* Parts of the first product of a chunk. */
-static void first_tasks(Kernel *k, uint32_t step)
+/* Sums of index lists beside the first product: one for each warp that has no part of it. */
+static uint32_t early_parts(const Kernel *k)
+{
+	uint32_t first = first_product(k), all = index_warps(k, &k->s->step[k->next_steps - 1]);
+	uint32_t busy = first == NO_STEP ? warps_of(k) : product_warps(k, &k->s->step[first]);
+
+	return busy < warps_of(k) ? min_u32(all, warps_of(k) - busy) : 0;
+}
+
+/* Parts of the first product of a chunk; some sums of index lists of the next one beside them. */
+static void first_tasks(Kernel *k, const NextChunk *n, uint32_t step)
 {
 	const DeviceStep *first = &k->s->step[step];
 	uint32_t all = product_warps(k, first);
-	Crew c = crew_begin(k, 0, min_u32(all, warps_of(k)), imm(all));
+	uint32_t warps = min_u32(all, warps_of(k)), early = early_parts(k);
+	Crew c = crew_begin(k, 0, warps, imm(all));
 
 	product_part(k, first, c.slot);
 	crew_end(k, &c);
+	if (early) {
+		Reg some = op2(k->e, REG_P, "setp.ne.u32", n->rows, imm(0));
+		Crew d = crew_begin(k, warps, warps_of(k) - warps, op3(k->e, REG_R, "selp.u32", imm(early), imm(0), some));
+		next_part(k, n, d.slot);
+		crew_end(k, &d);
+	}
 	barrier_block(k->e);
 }
 
-/* Sums of index lists of the next chunk, by warps from `busy` on. */
-static void next_tasks(Kernel *k, const NextChunk *n, uint32_t busy)
+/* Sums of index lists of the next chunk but the first `early`, by warps from `busy` on. */
+static void next_tasks(Kernel *k, const NextChunk *n, uint32_t busy, uint32_t early)
 {
 	Emit *e = k->e;
-	Reg parts = imm(index_warps(k, &k->s->step[k->next_steps - 1]));
+	Reg parts = imm(index_warps(k, &k->s->step[k->next_steps - 1]) - early);
 	Reg some = op2(e, REG_P, "setp.ne.u32", n->rows, imm(0));
 	Crew c = crew_begin(k, busy, warps_of(k) - busy, op3(e, REG_R, "selp.u32", parts, imm(0), some));
 
-	next_part(k, n, c.slot);
+	next_part(k, n, early ? add(e, c.slot, imm(early)) : c.slot);
 	crew_end(k, &c);
 }
 
@@ -303,8 +368,9 @@ static void chunks_beside(Kernel *k)
 	k->flip = op1(e, REG_R, "mov.u32", imm(0));
 	all_ones(k);
 	next_rows(k, &n);
-	next_tasks(k, &n, 0);
+	next_tasks(k, &n, 0, 0);
 	barrier_block(e);
+	coming_step(k);
 	spent(k, SPENT_KINDS + 24);
 	label_here(e, top);
 	ins(e, "mov.u32 $, $", k->row0, n.row);
@@ -314,11 +380,11 @@ static void chunks_beside(Kernel *k)
 	ins(e, "sub.u32 $, #, $", n.flip, k->flipped, n.flip);
 	next_rows(k, &n);
 	if (first != NO_STEP)
-		first_tasks(k, first);
+		first_tasks(k, &n, first);
 	spent(k, SPENT_KINDS + 25);
 	steps_emit(k, first == NO_STEP ? k->next_steps : first + 1, k->last);
 	chunk_end(k);
-	next_tasks(k, &n, k->inliners / 32);
+	next_tasks(k, &n, k->inliners / 32, early_parts(k));
 	barrier_block(e);
 	spent(k, SPENT_KINDS + 26);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", n.rows, imm(0)), top);
@@ -376,6 +442,7 @@ static void others_emit(Kernel *k, Reg update, const Barriers *b, bool direct, b
 	Emit *e = k->e;
 	uint32_t threads = k->s->threads - k->workers;
 
+	coming_step(k);
 	if (late) {
 		judge_rows(k, k->workers, threads);
 		ins(e, "bar.sync 2, #", threads);
@@ -483,6 +550,7 @@ void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool direct
 		chunks_emit(k);
 	else
 		rows_emit(k);
+	coming_step(k);
 	spent(k, SPENT_ROWS);
 	barrier_arrive(k, &b->team);
 	if (!chunks && !late)

@@ -295,18 +295,29 @@ static void kernel_begin(Kernel *k)
 
 /* ---- updates ---- */
 
+/* Is what an update needs loaded while it is under way? */
+static bool in_steps(const Kernel *k) { return k->s->solo && k->next_steps && k->turns != NO_STEP; }
+
 /* One leaf, by the only team: the gradient is the update. Cases of the next one are loaded while others arrive. */
 static void update_direct(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
 {
 	RuleNumbers n;
 	LeafFound found;
+	Coming coming;
 
-	if (k->s->solo) /* while weights are under way */
-		found = leaf_locate(k, next);
-	rule_numbers(k, &n);
+	if (in_steps(k)) {
+		coming_begin(k, next, &n, &coming);
+	} else {
+		if (k->s->solo) /* while weights are under way */
+			found = leaf_locate(k, next);
+		rule_numbers(k, &n);
+	}
 	k->numbers = &n;
 	leaf_emit(k, update, staged, b, true);
 	k->numbers = NULL;
+	if (k->coming)
+		found = coming.leaf;
+	k->coming = NULL;
 	barrier_arrive(k, &b->grid);
 	leaf_begin(k, next, staged, k->s->solo ? &found : NULL);
 	spent(k, SPENT_KINDS + 27);
@@ -457,7 +468,9 @@ static void updates_emit(Kernel *k)
 		op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", in_cycle, imm(sizeof(DeviceUpdate))), POINTER(k, update));
 	if (!s->test && !(k->half && k->half->apart)) {
 		Reg param = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, param));
-		ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), param, P_COUNT * 8));
+		k->param_number = param;
+		if (!in_steps(k))
+			ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), param, P_COUNT * 8));
 	}
 	Reg ends =
 		s->solo && !k->half ? load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch)) : imm(0);

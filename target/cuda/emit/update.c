@@ -13,19 +13,34 @@ static Reg number_load(Kernel *k, uint32_t p)
 	return load(k->e, REG_G, "ld.global.nc.f64", k->param, p * 8);
 }
 
-void rule_numbers(Kernel *k, RuleNumbers *n)
+void rule_numbers_load(Kernel *k, RuleNumbers *n)
+{
+	const Formula *f = k->s->formula;
+
+	*n = (RuleNumbers){ .rate = number_load(k, P_RATE) };
+	for (uint32_t i = 0; i < f->ops; i++)
+		if (f->op[i].op == OP_PARAM && f->op[i].a != P_RATE)
+			n->wide[f->op[i].a] = number_load(k, f->op[i].a);
+}
+
+void rule_numbers_take(Kernel *k, RuleNumbers *n)
 {
 	Emit *e = k->e;
 	const Formula *f = k->s->formula;
 
-	*n = (RuleNumbers){ .rate = number_load(k, P_RATE) };
 	for (uint32_t i = 0; i < f->ops; i++) {
 		uint32_t p = f->op[i].a;
 		if (f->op[i].op != OP_PARAM || p == P_RATE)
 			continue;
 		n->param[p] =
-			p == P_CLIP && k->s->job->needs_norm ? norm_factor(k) : op1(e, REG_F, "cvt.rn.f32.f64", number_load(k, p));
+			p == P_CLIP && k->s->job->needs_norm ? norm_factor(k) : op1(e, REG_F, "cvt.rn.f32.f64", n->wide[p]);
 	}
+}
+
+void rule_numbers(Kernel *k, RuleNumbers *n)
+{
+	rule_numbers_load(k, n);
+	rule_numbers_take(k, n);
 }
 
 /* Where variable v of a formula is: 1 the weight, 2 and so on its state. */
