@@ -28,6 +28,15 @@ compare 9 1 512 wide.topo make:encoder:64-6 --epochs 2 --batch all --guard light
 compare 2 2 128 flat.topo n.csv --updates 4 --batch 600 --no-shuffle
 # A team of five blocks, one of which has no columns of a gradient.
 compare 9 10 512 letters.topo --updates 2 --batch 1000
+# Dense inputs of several leaves: runs of tiles, warps that stage pieces of rows; teams of five and of three blocks.
+compare 9 10 512 letters.topo --updates 2 --batch 1000 --input dense
+MICROPROP_CUDA_SHARED=150000 compare 9 6 256 letters.topo --updates 2 --batch 1000 --input dense
+# The same with a gradient that is formed beside the backward pass.
+MICROPROP_CUDA_SHARED=232000 compare 8 16 512 letters.topo --updates 1 --batch 1000 --input dense
+# Errors of cases that differ by more than 2^20: their sum depends on the order.
+printf 'group in 2 input\ngroup h 6\ngroup out 6 output\nconnect in, true -> h\nconnect h, true -> out\n' >six.topo
+awk 'BEGIN { print "a,b,c,d,e,f,g,h"; for (i = 0; i < 900; i++) print i % 7 / 7 "," i % 11 / 11 "," (i % 3 ? 1234.567 * i : 0.5) ",0.5,0.5,0.5,0.5,0.5" }' >far.csv
+compare 9 4 256 six.topo far.csv --targets c,d,e,f,g,h --updates 2 --batch 900 --no-shuffle --rate 1e-12 --error squared
 for target in cpu cuda; do
 	MICROPROP_CUDA_THREADS=512 $MICROPROP train flat.topo make:xor --batch 2 --no-shuffle --epochs 3 --restarts 2 --target $target --json | grep -o '"results.*'
 done

@@ -285,6 +285,56 @@ void targets_stage(Kernel *k)
 	}
 }
 
+/* ---- inputs ---- */
+
+/* `cols` copies of `width` floats for each of the block's rows, from input `input` to column `col` of a row. Numbers of
+ * cases are loaded before the first copy begins: these loads wait for memory, copies do not. */
+static void input_copies(Kernel *k, uint32_t input, uint32_t col, uint32_t cols, uint32_t width)
+{
+	Emit *e = k->e;
+	const DeviceData *d = &k->s->job->data;
+	uint32_t all = k->block_rows * cols, together = (uint32_t)min_u64(ceil_div(all, k->s->threads), UNROLLED);
+	Reg number[UNROLLED], row[UNROLLED], n[UNROLLED], is[UNROLLED], x = POINTER(k, data.x);
+
+	if (!cols)
+		return;
+	Loop l = loop_begin(e, k->tid, imm(all), k->s->threads * together);
+	for (uint32_t i = 0; i < together; i++) {
+		Reg task = add(e, l.i, imm(i * k->s->threads));
+		row[i] = divide(e, task, cols);
+		n[i] = modulo(e, task, cols, row[i]);
+		is[i] = less(e, row[i], k->my_rows);
+		number[i] = reg(e, REG_R);
+		if (any_straight(k)) { /* numbers of all cases of the leaf are there */
+			ins(e, "mov.u32 $, 0", number[i]);
+			ins(e, "@$ ld.shared.u32 $, [$+#]", is[i], number[i], mad(e, add(e, k->row0, row[i]), 4, k->memory),
+			    k->at_cases);
+		} else {
+			case_load(k, number[i], add(e, k->row0, row[i]), is[i]);
+		}
+	}
+	for (uint32_t i = 0; i < together; i++) {
+		Reg from = place(e, place(e, x, number[i], d->x_row * 4), n[i], width * 4);
+		Reg to = add(e, mad(e, row[i], k->row, mad(e, n[i], width * 4, k->memory)),
+		             imm(k->at_rows + column_at(k, BUF_ACT, col)));
+		ins(e,
+		    width == 4 ? "@$ cp.async.cg.shared.global [$], [$+#], 16" : "@$ cp.async.ca.shared.global [$], [$+#], 4",
+		    is[i], to, from, input * 4);
+	}
+	loop_end(e, &l);
+}
+
+void inputs_stage(Kernel *k)
+{
+	for (uint32_t i = 0; i < k->s->job->input_columns; i++) {
+		const InputColumns *in = &k->s->input[i];
+		uint32_t wide = in->col % 4 == 0 && in->input % 4 == 0 && in->count >= 4 ? in->count / 4 * 4 : 0;
+		remark(k->e, "inputs %u .. %u", in->input, in->input + in->count - 1);
+		input_copies(k, in->input, in->col, wide / 4, 4);
+		input_copies(k, in->input + wide, in->col + wide, in->count - wide, 1);
+	}
+}
+
 /* Numbers of all cases of the leaf. */
 static void numbers_stage(Kernel *k)
 {

@@ -90,7 +90,9 @@ typedef struct Exchange {
 typedef struct GradientCut {
 	uint32_t down, across, rows, quads; /* rows, quads: of a range at most */
 	uint32_t high, wide;                /* rows and columns that a thread has; wide: 4, or 2 if it is ahead */
-	uint32_t panel, panels, each;       /* quads of a panel, which threads of a warp share; each: threads of one */
+	bool blocks;                        /* four lanes have two by two tiles */
+	uint32_t panel, all;                /* without blocks: lanes that have a row; all: threads */
+	uint32_t run;                       /* 0, or tiles that a block of the team has, of all of the matrix in one row */
 	uint32_t first, threads, rounds;    /* first: thread that its tasks begin with */
 	uint32_t at_a, at_b;                /* operands in shared memory: rows of a part, one after the other, */
 	uint32_t from_a, from_b;            /* from these regions of the exchange */
@@ -98,7 +100,8 @@ typedef struct GradientCut {
 	uint32_t totals_first, totals_threads;
 	bool ahead;    /* its operands are there before the backward pass ends: own threads compute it meanwhile */
 	bool inlined;  /* each chunk of rows is added while it is there: nothing is exchanged or staged */
-	bool straight; /* rows are staged from the inputs of cases, from column x on */
+	bool straight; /* one operand is staged from the inputs of cases, from column x on: */
+	bool across_x; /* that of columns; else that of rows */
 	uint32_t x;
 } GradientCut;
 enum { MOST_GRADIENTS = 32, MOST_EXCHANGES = 2 * MOST_GRADIENTS };
@@ -158,6 +161,7 @@ typedef struct Kernel {
 	uint32_t at_sums;       /* of inlined gradients, while others use the registers */
 	uint32_t piece;         /* rows that are staged at a time, a multiple of ROWS_TURN; */
 	uint32_t next_at;       /* bytes to where the next piece is staged meanwhile; 0: there is only one */
+	uint32_t stagers;       /* the first of the workers that stage pieces and do nothing else; 0: all stage them */
 	bool early;             /* inputs of rows are loaded when a leaf begins, */
 	bool prefetches;        /* or, if it is the same in every update, after the gradient */
 	/* bytes in shared memory */
@@ -225,6 +229,18 @@ void rows_exchange(Kernel *k,
                    bool ahead); /* what steps have not stored themselves, for gradients that are ahead or not */
 uint32_t last_writer(const Kernel *k, uint32_t buf, uint32_t col,
                      uint32_t count); /* a step before the gradient, or NO_STEP */
+/* Which range of the matrix the block has. Of ranks, it has every down-th. */
+typedef struct Range {
+	Reg down, across; /* number of the range, */
+	Reg row, quad;    /* its first row and quad */
+	Reg is_mine;      /* some blocks have none */
+} Range;
+Range range_of(Kernel *k, const GradientCut *c);
+bool gradient_takes(const Kernel *k, uint32_t gradient); /* the threads at hand compute it */
+/* Operands of gradients first .. end - 1 to shared memory, `offset` bytes behind the first piece; under way. Rows
+ * row0 .. row0 + rows - 1: inputs of cases, what was exchanged. By k->workers threads */
+void inputs_parts_stage(Kernel *k, uint32_t first, uint32_t end, Reg row0, Reg rows, Reg offset);
+void piece_stage(Kernel *k, uint32_t first, uint32_t end, Reg row0, Reg rows, Reg offset);
 
 /* ---- general.c: rows in global memory, whatever the network is ------------------------------------------ */
 
@@ -276,6 +292,7 @@ void cases_stage(Kernel *k, const LeafFound *f);
 void image_make(Kernel *k, Reg index); /* lists by input of a leaf, to Job.images */
 uint32_t image_bytes(const Kernel *k);
 void targets_stage(Kernel *k); /* of the block's rows */
+void inputs_stage(Kernel *k);  /* of the block's rows, under way */
 
 void case_load(Kernel *k, Reg number, Reg row, Reg is_row); /* the case of a row of the leaf; 0 if it is none */
 
@@ -285,7 +302,6 @@ void weights_stage(Kernel *k);                            /* copies under way: c
 void steps_emit(Kernel *k, uint32_t first, uint32_t end); /* of a row; with barriers */
 
 void row_step(Kernel *k, const DeviceStep *s);
-Reg lanes_mixed(Emit *e, Reg number);                         /* another order of 16 lanes */
 uint32_t product_warps(const Kernel *k, const DeviceStep *s); /* a product in parts, each of which a warp computes */
 void product_part(Kernel *k, const DeviceStep *s, Reg warp);
 uint32_t index_warps(const Kernel *k, const DeviceStep *s); /* the same of index lists */
@@ -295,7 +311,6 @@ Reg target_word(Kernel *k, Reg row);            /* of a row of the chunk, if tar
 uint32_t flips(const Kernel *k, uint32_t buf);  /* bytes of rows; 0: this buffer has one place */
 Reg row_flip(Kernel *k, Reg row, uint32_t buf); /* address of a row, for columns of this buffer */
 void all_ones(Kernel *k);                       /* columns of ones, if steps are computed ahead */
-void inputs_stage(Kernel *k);                   /* of the block's rows, under way */
 
 /* ---- score.c: errors and verdicts ------------------------------------------------------------------ */
 
@@ -356,7 +371,11 @@ uint32_t matrix_cols(const Kernel *k, const DeviceStep *s); /* that are cut; the
 uint32_t matrix_quads(const Kernel *k, const DeviceStep *s);
 uint32_t a_quads(const DeviceStep *s, const GradientCut *c); /* of a row of its other operand */
 uint32_t cut_groups(const GradientCut *c);
-uint32_t cut_tasks(const GradientCut *c); /* threads that it needs */
+uint32_t cut_columns(const GradientCut *c); /* quads, or parts of them */
+uint32_t cut_tasks(const GradientCut *c);   /* threads that it needs */
+/* The first rows of a thread are adjacent, so that one instruction loads them: `high`, or the largest power of two
+ * below it. Others follow those of all threads. */
+uint32_t high_first(const GradientCut *c);
 
 /* ---- gradient.c --------------------------------------------------------------------------------- */
 
@@ -366,13 +385,17 @@ void inlined_begin(Kernel *k);
 void inlined_rows(Kernel *k); /* of a chunk; by threads below k->inliners */
 void inlined_pads(Kernel *k);
 void gradient_emit(Kernel *k);
+void gradient_before(Kernel *k); /* what it loads before rows of other blocks are there; by the workers */
 void workers_barrier(Kernel *k);
+void floats_load(Emit *e, const Reg *to, uint32_t count, Reg at, uint32_t offset); /* adjacent: a power of two */
 /* A thread's part of a matrix: rows i .. i + high - 1 by the q-th `wide` columns, and their sums. */
 typedef struct GradientPart {
 	Reg i, q, is_mine;
-	Reg input; /* index lists */
+	Reg other_i; /* of rows after the first adjacent ones */
+	Reg input;   /* index lists */
 	Reg sum[GRADIENT_HIGH][4];
 	Reg a, b;              /* addresses in row 0 of the piece */
+	Reg other_a;           /* of the other rows */
 	uint32_t a_row, b_row; /* bytes of a row of operands */
 	/* totals: every totals_threads-th of those of the range */
 	Reg total[MOST_TOTALS], is_total[MOST_TOTALS], total_row[MOST_TOTALS], total_col[MOST_TOTALS], total_at;
@@ -420,8 +443,8 @@ void rule_quads_load(Kernel *k, const DevicePanel *p, uint32_t all_rows, const R
 void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t all_rows, RuleQuads *q);
 /* ---- lists.c: gradients of index lists ---- */
 
-typedef struct ListWalk ListWalk; /* a warp on its way through lists */
-void list_rows_add(Kernel *k, const GradientPart *p);
+typedef struct ListWalk ListWalk;                                    /* a warp on its way through lists */
+void list_rows_add(Kernel *k, uint32_t wide, const GradientPart *p); /* wide: columns of a lane */
 void total_far_ahead(Kernel *k, const GradientPart *p, uint32_t n, uint32_t offset);
 ListWalk *lists_first(Kernel *k, const DeviceStep *s, const GradientCut *c, GradientPart *p); /* loads the first */
 void lists_add(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p, const ListWalk *w);

@@ -146,10 +146,10 @@ bool plan_exchange(Kernel *k)
 		bool dense = g->kind == STEP_GRADIENT;
 		if (c->inlined && g->a_col % 4 == 0 && g->c_col % 4 == 0)
 			continue;
-		if (dense && !c->straight &&
+		if (dense && (!c->straight || c->across_x) &&
 		    !region_add(k, g->a, g->a_col, g->depth, (uint32_t)ceil_div(c->rows, 4), &c->from_a))
 			return false;
-		if (!region_add(k, dense ? g->c : BUF_DELTA, g->c_col, matrix_cols(k, g), c->quads, &c->from_b))
+		if (!c->across_x && !region_add(k, dense ? g->c : BUF_DELTA, g->c_col, matrix_cols(k, g), c->quads, &c->from_b))
 			return false;
 	}
 	return true;
@@ -256,4 +256,139 @@ void rows_exchange(Kernel *k, bool ahead)
 			q += max_u32(run, 1);
 		}
 	}
+}
+
+/* ---- staging: operands of gradients in shared memory ---- */
+
+/* Those that are ahead have threads and a time of their own. */
+bool gradient_takes(const Kernel *k, uint32_t gradient) { return k->cut[gradient].ahead == k->is_ahead; }
+
+/* Rows of zeros up to a full turn of rows. */
+static void rows_pad(Kernel *k, uint32_t bytes, Reg to, Reg rows)
+{
+	Emit *e = k->e;
+	Reg full = op2(e, REG_R, "and.b32", add(e, rows, imm(ROWS_TURN - 1)), imm(~(uint32_t)(ROWS_TURN - 1)));
+	Loop pad = loop_begin(e, add(e, mul(e, rows, bytes), mul(e, k->tid, 16)), mul(e, full, bytes), k->workers * 16);
+
+	ins(e, "st.shared.v4.f32 [$], {0f00000000, 0f00000000, 0f00000000, 0f00000000}", add(e, to, pad.i));
+	loop_end(e, &pad);
+}
+
+/* Rows row0 .. row0 + rows - 1 of a part, which are one piece of memory. */
+static void part_stage(Kernel *k, uint32_t region, Reg part, Reg to, Reg row0, Reg rows)
+{
+	Emit *e = k->e;
+	uint32_t bytes = k->exchanged[region].part * 16, turn = k->workers * 16, most = k->piece * bytes;
+	Reg from = place(e, exchange_address(k, region, part, row0), k->tid, 16), at = mad(e, k->tid, 16, to);
+	Reg mine = reg(e, REG_R); /* bytes from this thread's first quad to the end; not positive: none */
+
+	ins(e, "sub.s32 $, $, $", mine, mul(e, rows, bytes), mul(e, k->tid, 16));
+	for (uint32_t done = 0; done < most; done += turn)
+		ins(e, "@$ cp.async.cg.shared.global [$+#], [$+#], 16", op2(e, REG_P, "setp.gt.s32", mine, imm(done)), at, done,
+		    from, done);
+	rows_pad(k, bytes, to, rows);
+}
+
+/* The same of inputs of cases: `quads` of them, from the quad `first` of the matrix on. Lanes that are a power of
+ * two have a row, so that a thread has the same quad of all its rows. */
+static void inputs_part_stage(Kernel *k, const GradientCut *c, Reg first, uint32_t quads, Reg to, Reg row0, Reg rows)
+{
+	Emit *e = k->e;
+	enum { UNROLLED = 8 };
+	const DeviceData *d = &k->s->job->data;
+	uint32_t lanes = 1;
+
+	while (lanes < quads && lanes < 32)
+		lanes *= 2;
+	uint32_t together = k->workers / lanes, turns = (uint32_t)ceil_div(quads, lanes);
+	for (uint32_t turn = 0; turn < turns; turn++) {
+		Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(lanes - 1)), own = add(e, lane, imm(turn * lanes));
+		Reg quad = add(e, add(e, first, imm(c->x / 4)), own), row = divide(e, k->tid, lanes);
+		Reg from = place(e, POINTER(k, data.x), quad, 16), at = mad(e, row, quads * 16, mad(e, own, 16, to));
+		Reg has = op2(e, REG_P, "and.pred", less(e, own, imm(quads)), less(e, quad, imm(d->x_row / 4)));
+		Reg last = op3(e, REG_R, "selp.u32", rows, imm(0), has); /* rows of the thread */
+		Reg numbers = mad(e, add(e, row0, row), 4, k->memory), number[UNROLLED], is[UNROLLED];
+		if (k->workers % lanes)
+			last = op3(e, REG_R, "selp.u32", last, imm(0), less(e, row, imm(together)));
+		for (uint32_t begin = 0; begin < k->piece; begin += together * UNROLLED) {
+			uint32_t n = (uint32_t)min_u64(ceil_div(k->piece - begin, together), UNROLLED);
+			for (uint32_t i = 0; i < n; i++) {
+				is[i] = less(e, add(e, row, imm(begin + i * together)), last);
+				number[i] = op1(e, REG_R, "mov.u32", imm(0));
+				ins(e, "@$ ld.shared.u32 $, [$+#]", is[i], number[i], numbers,
+				    k->at_cases + (begin + i * together) * 4);
+			}
+			for (uint32_t i = 0; i < n; i++)
+				ins(e, "@$ cp.async.cg.shared.global [$+#], [$], 16", is[i], at, (begin + i * together) * quads * 16,
+				    place(e, from, number[i], d->x_row * 4));
+		}
+	}
+	rows_pad(k, quads * 16, to, rows);
+}
+
+/* The row of -0 that lists are filled up with. */
+static void pads_stage(Kernel *k, const GradientCut *c)
+{
+	Emit *e = k->e;
+	Loop l = loop_begin(e, k->tid, imm(c->quads), k->workers);
+
+	ins(e, "st.shared.v4.f32 [$+#], {0f80000000, 0f80000000, 0f80000000, 0f80000000}", mad(e, l.i, 16, k->memory),
+	    c->at_b + k->csc_pad * c->quads * 16);
+	loop_end(e, &l);
+}
+
+Range range_of(Kernel *k, const GradientCut *c)
+{
+	Emit *e = k->e;
+
+	if (c->run) /* quads of two blocks may overlap */
+		return (Range){ imm(0), k->member, imm(0),
+			            mul(e, divide(e, mul(e, k->member, c->run / 4), (uint32_t)ceil_div(cut_groups(c), 2)), 2),
+			            less(e, k->member, imm(c->across)) };
+	Reg down = divide(e, k->member, c->across), across = modulo(e, k->member, c->across, down);
+
+	return (Range){ down, across, mul(e, down, c->rows), mul(e, across, c->quads), less(e, down, imm(c->down)) };
+}
+
+/* Inputs of cases of gradients begin .. end_step - 1, `offset` bytes behind those of the first piece; under way. */
+void inputs_parts_stage(Kernel *k, uint32_t begin, uint32_t end_step, Reg row0, Reg rows, Reg offset)
+{
+	Emit *e = k->e;
+
+	for (uint32_t i = begin; i < end_step; i++) {
+		const DeviceStep *g = &k->s->step[k->s->list->gradient + i];
+		const GradientCut *c = &k->cut[i];
+		if (!gradient_takes(k, i) || !c->straight)
+			continue;
+		Range r = range_of(k, c);
+		uint32_t end = if_begin(e, r.is_mine);
+		Reg to = add(e, add(e, k->memory, imm(c->across_x ? c->at_b : c->at_a)), offset);
+		inputs_part_stage(k, c, c->across_x ? r.quad : mul(e, r.down, c->rows / 4),
+		                  c->across_x ? c->quads : a_quads(g, c), to, row0, rows);
+		if_end(e, end);
+	}
+}
+
+/* Their other operands. */
+void piece_stage(Kernel *k, uint32_t begin, uint32_t end_step, Reg row0, Reg rows, Reg offset)
+{
+	Emit *e = k->e;
+
+	for (uint32_t i = begin; i < end_step; i++) {
+		const DeviceStep *g = &k->s->step[k->s->list->gradient + i];
+		const GradientCut *c = &k->cut[i];
+		if (!gradient_takes(k, i))
+			continue;
+		Range r = range_of(k, c);
+		uint32_t end = if_begin(e, r.is_mine);
+		Reg a = add(e, add(e, k->memory, imm(c->at_a)), offset), b = add(e, add(e, k->memory, imm(c->at_b)), offset);
+		if (g->kind == STEP_GRADIENT && (!c->straight || c->across_x))
+			part_stage(k, c->from_a, r.down, a, row0, rows);
+		if (!c->across_x)
+			part_stage(k, c->from_b, r.across, b, row0, rows);
+		if (g->kind == STEP_GRADIENT_INDEX)
+			pads_stage(k, c);
+		if_end(e, end);
+	}
+	ins(e, "cp.async.commit_group");
 }

@@ -11,117 +11,9 @@
 
 #include "emit.h"
 
-/* ---- staging ---- */
+/* ---- of all workers ---- */
 
 void workers_barrier(Kernel *k) { ins(k->e, "bar.sync #, #", k->meets, k->workers); }
-
-/* Those that are ahead have threads and a time of their own. */
-static bool takes(const Kernel *k, uint32_t gradient) { return k->cut[gradient].ahead == k->is_ahead; }
-
-/* Rows of zeros up to a full turn of rows. */
-static void rows_pad(Kernel *k, uint32_t bytes, Reg to, Reg rows)
-{
-	Emit *e = k->e;
-	Reg full = op2(e, REG_R, "and.b32", add(e, rows, imm(ROWS_TURN - 1)), imm(~(uint32_t)(ROWS_TURN - 1)));
-	Loop pad = loop_begin(e, add(e, mul(e, rows, bytes), mul(e, k->tid, 16)), mul(e, full, bytes), k->workers * 16);
-
-	ins(e, "st.shared.v4.f32 [$], {0f00000000, 0f00000000, 0f00000000, 0f00000000}", add(e, to, pad.i));
-	loop_end(e, &pad);
-}
-
-/* Rows row0 .. row0 + rows - 1 of a part, which are one piece of memory. */
-static void part_stage(Kernel *k, uint32_t region, Reg part, Reg to, Reg row0, Reg rows)
-{
-	Emit *e = k->e;
-	uint32_t bytes = k->exchanged[region].part * 16, turn = k->workers * 16, most = k->piece * bytes;
-	Reg from = place(e, exchange_address(k, region, part, row0), k->tid, 16), at = mad(e, k->tid, 16, to);
-	Reg mine = reg(e, REG_R); /* bytes from this thread's first quad to the end; not positive: none */
-
-	ins(e, "sub.s32 $, $, $", mine, mul(e, rows, bytes), mul(e, k->tid, 16));
-	for (uint32_t done = 0; done < most; done += turn)
-		ins(e, "@$ cp.async.cg.shared.global [$+#], [$+#], 16", op2(e, REG_P, "setp.gt.s32", mine, imm(done)), at, done,
-		    from, done);
-	rows_pad(k, bytes, to, rows);
-}
-
-/* The same of inputs of cases; row: the first of the part in the matrix. */
-static void inputs_part_stage(Kernel *k, const GradientCut *c, Reg row, Reg to, Reg row0, Reg rows)
-{
-	Emit *e = k->e;
-	enum { UNROLLED = 8 };
-	const DeviceData *d = &k->s->job->data;
-	uint32_t quads = (uint32_t)ceil_div(c->rows, 4), all = k->piece * quads;
-	Reg first = add(e, op2(e, REG_R, "shr.u32", add(e, row, imm(0)), imm(2)), imm(c->x / 4)), x = POINTER(k, data.x);
-
-	for (uint32_t begin = 0; begin < all; begin += k->workers * UNROLLED) {
-		Reg number[UNROLLED], quad[UNROLLED], is[UNROLLED], at[UNROLLED];
-		uint32_t n = (uint32_t)min_u64(ceil_div(all - begin, k->workers), UNROLLED);
-		for (uint32_t i = 0; i < n; i++) {
-			Reg task = add(e, k->tid, imm(begin + i * k->workers)), own = divide(e, task, quads);
-			quad[i] = add(e, first, modulo(e, task, quads, own));
-			is[i] = op2(e, REG_P, "and.pred", less(e, own, rows), less(e, quad[i], imm(d->x_row / 4)));
-			at[i] = mad(e, task, 16, to);
-			number[i] = op1(e, REG_R, "mov.u32", imm(0));
-			ins(e, "@$ ld.shared.u32 $, [$+#]", is[i], number[i], mad(e, add(e, row0, own), 4, k->memory), k->at_cases);
-		}
-		for (uint32_t i = 0; i < n; i++)
-			ins(e, "@$ cp.async.cg.shared.global [$], [$], 16", is[i], at[i],
-			    place(e, place(e, x, number[i], d->x_row * 4), quad[i], 16));
-	}
-	rows_pad(k, quads * 16, to, rows);
-}
-
-/* The row of -0 that lists are filled up with. */
-static void pads_stage(Kernel *k, const GradientCut *c)
-{
-	Emit *e = k->e;
-	Loop l = loop_begin(e, k->tid, imm(c->quads), k->workers);
-
-	ins(e, "st.shared.v4.f32 [$+#], {0f80000000, 0f80000000, 0f80000000, 0f80000000}", mad(e, l.i, 16, k->memory),
-	    c->at_b + k->csc_pad * c->quads * 16);
-	loop_end(e, &l);
-}
-
-/* Which range of the matrix the block has. Of ranks, it has every down-th. */
-typedef struct Range {
-	Reg down, across; /* number of the range, */
-	Reg row, quad;    /* its first row and quad */
-	Reg is_mine;      /* some blocks have none */
-} Range;
-
-static Range range_of(Kernel *k, const GradientCut *c)
-{
-	Emit *e = k->e;
-	Reg down = divide(e, k->member, c->across), across = modulo(e, k->member, c->across, down);
-
-	return (Range){ down, across, mul(e, down, c->rows), mul(e, across, c->quads), less(e, down, imm(c->down)) };
-}
-
-/* Operands of gradients begin .. end_step - 1, `offset` bytes behind those of the first piece; under way. */
-static void piece_stage(Kernel *k, uint32_t begin, uint32_t end_step, Reg row0, Reg rows, Reg offset)
-{
-	const EmitSource *s = k->s;
-	Emit *e = k->e;
-
-	for (uint32_t i = s->list->gradient + begin; i < s->list->gradient + end_step; i++) {
-		const DeviceStep *g = &s->step[i];
-		const GradientCut *c = &k->cut[i - s->list->gradient];
-		if (!takes(k, i - s->list->gradient))
-			continue;
-		Range r = range_of(k, c);
-		uint32_t end = if_begin(e, r.is_mine);
-		Reg a = add(e, add(e, k->memory, imm(c->at_a)), offset), b = add(e, add(e, k->memory, imm(c->at_b)), offset);
-		if (c->straight)
-			inputs_part_stage(k, c, r.row, a, row0, rows);
-		else if (g->kind == STEP_GRADIENT)
-			part_stage(k, c->from_a, r.down, a, row0, rows);
-		part_stage(k, c->from_b, r.across, b, row0, rows);
-		if (g->kind == STEP_GRADIENT_INDEX)
-			pads_stage(k, c);
-		if_end(e, end);
-	}
-	ins(e, "cp.async.commit_group");
-}
 
 /* Of a team of one block: rows past the last, and the row of -0. */
 static void local_pads(Kernel *k)
@@ -193,29 +85,40 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 {
 	Emit *e = k->e;
 	Range r = range_of(k, c);
-	Reg thread = op2(e, REG_R, "sub.u32", k->tid, imm(c->first)); /* a large number if it is before the first */
-	Reg number = add(e, thread, imm(round * c->threads));
-	Reg panel = c->panels > 1 ? divide(e, number, c->each) : imm(0);
-	Reg own = c->panels > 1 ? modulo(e, number, c->each, panel) : number;
-	if (c->inlined && c->panel == 8 && c->each % 16 == 0)
-		own = lanes_mixed(e, own);
-	Reg group = divide(e, own, c->panel), row = mul(e, group, c->high);
-	Reg q = mad(e, panel, c->panel, modulo(e, own, c->panel, group)); /* in the range */
-	uint32_t b = s->kind == STEP_GRADIENT ? s->c : BUF_DELTA;
+	Reg thread = op2(e, REG_R, "sub.u32", k->tid, imm(c->first));   /* a large number if it is before the first */
+	Reg number = add(e, thread, imm(round * c->threads)), group, q; /* q: in the range */
+	uint32_t b = s->kind == STEP_GRADIENT ? s->c : BUF_DELTA, adjacent = high_first(c);
+
+	Reg tile = c->run ? mad(e, k->member, c->run, number) : number;
+	if (c->blocks) {
+		uint32_t down = (uint32_t)ceil_div(cut_groups(c), 2), across = (uint32_t)ceil_div(cut_columns(c), 2);
+		Reg block = op2(e, REG_R, "shr.u32", tile, imm(2)), odd = op2(e, REG_R, "and.b32", tile, imm(1));
+		Reg low = op2(e, REG_R, "shr.u32", op2(e, REG_R, "and.b32", tile, imm(2)), imm(1));
+		Reg outer = divide(e, block, c->run ? down : across), inner = modulo(e, block, c->run ? down : across, outer);
+		group = mad(e, c->run ? inner : outer, 2, low);
+		q = mad(e, c->run ? outer : inner, 2, odd);
+		if (c->run)
+			q = op2(e, REG_R, "sub.u32", q, r.quad);
+	} else {
+		group = divide(e, tile, c->panel);
+		q = modulo(e, tile, c->panel, group);
+	}
+	Reg row = mul(e, group, adjacent), other = mad(e, group, c->high - adjacent, imm(cut_groups(c) * adjacent));
 
 	p->is_mine = op2(e, REG_P, "and.pred", r.is_mine, less(e, thread, imm(c->threads)));
 	and_also(e, p, less(e, number, imm(cut_tasks(c))));
-	if (cut_groups(c) * c->panel < c->each)
+	if (c->blocks && cut_groups(c) % 2)
 		and_also(e, p, less(e, group, imm(cut_groups(c))));
 	uint32_t in_quad = 4 / c->wide;
-	if (c->panels * c->panel > c->quads * in_quad)
-		and_also(e, p, less(e, q, imm(c->quads * in_quad)));
+	if (!c->run && (c->blocks ? cut_columns(c) % 2 : c->panel > cut_columns(c)))
+		and_also(e, p, less(e, q, imm(cut_columns(c))));
 	p->q = mad(e, r.quad, in_quad, q);
 	and_also(e, p, less(e, p->q, imm(matrix_quads(k, s) * in_quad)));
 	if (s->kind == STEP_GRADIENT_INDEX) {
 		part_ranked(k, s, p, mad(e, row, c->down, r.down));
 	} else {
 		p->i = add(e, r.row, row);
+		p->other_i = add(e, r.row, other);
 		and_also(e, p, less(e, p->i, imm(s->depth)));
 	}
 	for (uint32_t h = 0; h < c->high; h++)
@@ -231,6 +134,7 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 		p->a_row = a_quads(s, c) * 16;
 		p->b_row = c->quads * 16;
 		p->a = add(e, mad(e, row, 4, k->memory), imm(c->at_a));
+		p->other_a = add(e, mad(e, other, 4, k->memory), imm(c->at_a));
 		p->b = add(e, mad(e, q, c->wide * 4, k->memory), imm(c->at_b));
 	}
 	if (c->totals && round == 0)
@@ -255,55 +159,74 @@ static RowPair pair_new(Emit *e)
 	return p;
 }
 
-static void pair_load(Kernel *k, const GradientCut *c, const GradientPart *part, Reg a, Reg b, uint32_t m,
+/* Adjacent floats: a power of two. */
+void floats_load(Emit *e, const Reg *to, uint32_t count, Reg at, uint32_t offset)
+{
+	for (uint32_t i = 0; i + 4 <= count; i += 4)
+		load_quad_to(e, "shared", to + i, at, offset + 4 * i);
+	if (count == 2)
+		ins(e, "ld.shared.v2.f32 {$, $}, [$+#]", to[0], to[1], at, offset);
+	if (count == 1)
+		ins(e, "ld.shared.f32 $, [$+#]", to[0], at, offset);
+}
+
+/* Where the operands of a thread are, in the first row of a turn. */
+typedef struct RowPlace {
+	Reg a, other, b;
+} RowPlace;
+
+static void pair_load(Kernel *k, const GradientCut *c, const GradientPart *part, const RowPlace *at, uint32_t m,
                       const RowPair *p)
 {
 	Emit *e = k->e;
-	uint32_t offset = m * part->a_row;
+	uint32_t adjacent = high_first(c);
 
-	if (c->wide == 2)
-		ins(e, "ld.shared.v2.f32 {$, $}, [$+#]", p->b[0], p->b[1], b, m * part->b_row);
-	else
-		load_quad_to(e, "shared", p->b, b, m * part->b_row);
-	for (uint32_t h = 0; h < c->high && c->high >= 4; h += 4)
-		load_quad_to(e, "shared", p->a + h, a, offset + 4 * h);
-	if (c->high == 2)
-		ins(e, "ld.shared.v2.f32 {$, $}, [$+#]", p->a[0], p->a[1], a, offset);
-	if (c->high == 1)
-		ins(e, "ld.shared.f32 $, [$+#]", p->a[0], a, offset);
+	floats_load(e, p->b, c->wide, at->b, m * part->b_row);
+	floats_load(e, p->a, adjacent, at->a, m * part->a_row);
+	floats_load(e, p->a + adjacent, c->high - adjacent, at->other, m * part->a_row);
 }
 
 static void pair_add(Emit *e, const GradientCut *c, const RowPair *r, const GradientPart *p)
 {
 	for (uint32_t h = 0; h < c->high; h++)
-		for (uint32_t n = 0; n < c->wide; n++)
+		for (uint32_t i = 0; i < c->wide; i++) { /* back and forth, as rows.c does */
+			uint32_t n = h % 2 ? c->wide - 1 - i : i;
 			ins(e, "fma.rn.ftz.f32 $, $, $, $", p->sum[h][n], r->a[h], r->b[n], p->sum[h][n]);
+		}
 }
 
-/* Rows of a piece, ROWS_TURN at a time: some are loaded while those before are added. */
+/* Rows of a piece, some in a turn. Where others use the scheduler meanwhile, they are loaded and then added: fewest
+ * registers, and fewest instructions that wait for a bank of them. Else some are loaded while those before are
+ * added. */
 static void dense_rows(Kernel *k, const GradientCut *c, const GradientPart *p, Reg rows, Reg offset)
 {
 	Emit *e = k->e;
 	enum { MOST = 8 };
-	uint32_t ahead = c->high >= 8 ? 2 : c->high >= 4 ? 4 : MOST, parts = ROWS_TURN / ahead; /* an even number */
+	bool plain = c->high >= 4 && !c->inlined && !k->numbers, two = high_first(c) < c->high;
+	uint32_t some = plain ? MOST : c->high >= 8 ? 2 : c->high >= 4 ? 4 : MOST, turn = plain ? MOST : ROWS_TURN;
 	RowPair pair[2][MOST];
-	Reg a = reg(e, REG_R), b = reg(e, REG_R);
+	RowPlace at = { reg(e, REG_R), reg(e, REG_R), reg(e, REG_R) };
 
-	ins(e, "add.u32 $, $, $", a, p->a, offset);
-	ins(e, "add.u32 $, $, $", b, p->b, offset);
-	for (uint32_t m = 0; m < 2 * ahead; m++)
-		pair[m / ahead][m % ahead] = pair_new(e);
-	for (uint32_t m = 0; m < ahead; m++)
-		pair_load(k, c, p, a, b, m, &pair[0][m]);
-	Loop l = loop_begin(e, imm(0), rows, ROWS_TURN);
-	for (uint32_t part = 0; part < parts; part++) {
-		for (uint32_t m = 0; m < ahead; m++)
-			pair_load(k, c, p, a, b, (part + 1) * ahead + m, &pair[(part + 1) % 2][m]);
-		for (uint32_t m = 0; m < ahead; m++)
+	ins(e, "add.u32 $, $, $", at.a, p->a, offset);
+	ins(e, "add.u32 $, $, $", at.b, p->b, offset);
+	if (two)
+		ins(e, "add.u32 $, $, $", at.other, p->other_a, offset);
+	for (uint32_t m = 0; m < (plain ? 1 : 2) * some; m++)
+		pair[m / some][m % some] = pair_new(e);
+	for (uint32_t m = 0; m < some && !plain; m++)
+		pair_load(k, c, p, &at, m, &pair[0][m]);
+	Loop l = loop_begin(e, imm(0), rows, turn);
+	for (uint32_t part = 0; part < turn / some; part++) { /* an even number, if it is not plain */
+		uint32_t next = plain ? 0 : part + 1, to = plain ? 0 : (part + 1) % 2;
+		for (uint32_t m = 0; m < some; m++)
+			pair_load(k, c, p, &at, next * some + m, &pair[to][m]);
+		for (uint32_t m = 0; m < some; m++)
 			pair_add(e, c, &pair[part % 2][m], p);
 	}
-	ins(e, "add.u32 $, $, #", a, a, ROWS_TURN * p->a_row);
-	ins(e, "add.u32 $, $, #", b, b, ROWS_TURN * p->b_row);
+	ins(e, "add.u32 $, $, #", at.a, at.a, turn * p->a_row);
+	ins(e, "add.u32 $, $, #", at.b, at.b, turn * p->b_row);
+	if (two)
+		ins(e, "add.u32 $, $, #", at.other, at.other, turn * p->a_row);
 	loop_end(e, &l);
 }
 
@@ -372,6 +295,12 @@ bool rule_in_quads(const DeviceStep *s, const DevicePanel *p)
 	return p->row == s->sum_row && p->row % 4 == 0 && p->at % 4 == 0;
 }
 
+/* Of an address that is a multiple of more. */
+static Reg zero_bits(Kernel *k)
+{
+	return op2(k->e, REG_R, "and.b32", op1(k->e, REG_R, "cvt.u32.u64", POINTER(k, sum)), imm(3));
+}
+
 /* values: NULL, or registers with weights and state. */
 static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p,
                      const RuleQuads *values)
@@ -379,8 +308,12 @@ static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const
 	Emit *e = k->e;
 	const DevicePanel *panel = &k->s->panel[s->panel];
 	uint32_t end = if_begin(e, p->is_mine);
-	assert(c->wide == 4 || !k->numbers);
+	assert((c->wide == 4 && high_first(c) == c->high) || !k->numbers);
 	bool quads = k->numbers && rule_in_quads(s, panel);
+	/* 0, which the assembler cannot know: sums and what is stored of them are other registers. Four that are stored
+	 * together have adjacent numbers, as those loaded together: sums would meet the operands they are added to in one
+	 * bank. */
+	Reg none = k->numbers ? imm(0) : zero_bits(k);
 
 	if (quads) {
 		RuleQuads *q = NEW(&k->s->cx->scratch, 1, RuleQuads);
@@ -389,7 +322,8 @@ static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const
 		rule_quads(k, k->numbers, panel, s->depth, q);
 	}
 	for (uint32_t h = 0; h < c->high && !quads; h++) {
-		Reg i = add(e, p->i, imm(h)), n = mul(e, p->q, c->wide);
+		uint32_t adjacent = high_first(c);
+		Reg i = h < adjacent ? add(e, p->i, imm(h)) : add(e, p->other_i, imm(h - adjacent)), n = mul(e, p->q, c->wide);
 		uint32_t past = if_begin(e, less(e, i, imm(s->depth)));
 		Reg at = mad(e, i, s->sum_row, n);
 		if (k->numbers && !quads) {
@@ -397,11 +331,13 @@ static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const
 				rule_apply(k, k->numbers, &k->s->panel[s->panel], i, add(e, n, imm(x)), add(e, at, imm(x)),
 				           p->sum[h][x]);
 		} else {
-			Reg to = leaf_sums(k, s);
+			Reg to = leaf_sums(k, s), v[4];
+			for (uint32_t x = 0; x < c->wide; x++)
+				v[x] = op2(e, REG_R, "or.b32", op1(e, REG_R, "mov.b32", p->sum[h][x]), none);
 			if (c->wide == 2)
-				ins(e, "st.global.v2.f32 [$], {$, $}", place(e, to, at, 4), p->sum[h][0], p->sum[h][1]);
+				ins(e, "st.global.v2.u32 [$], {$, $}", place(e, to, at, 4), v[0], v[1]);
 			else
-				store_quad(e, "global", place(e, to, at, 4), 0, p->sum[h]);
+				ins(e, "st.global.v4.u32 [$], {$, $, $, $}", place(e, to, at, 4), v[0], v[1], v[2], v[3]);
 		}
 		if_end(e, past);
 	}
@@ -416,7 +352,7 @@ static void gradient_rows(Kernel *k, const DeviceStep *s, const GradientCut *c, 
 	if (s->kind == STEP_GRADIENT)
 		dense_rows(k, c, p, rows, offset);
 	else
-		list_rows_add(k, p);
+		list_rows_add(k, c->wide, p);
 	if_end(k->e, end);
 }
 
@@ -426,33 +362,107 @@ static void parts_add(Kernel *k, uint32_t first, uint32_t end, uint32_t round, G
 	const DeviceStep *g = k->s->step + k->s->list->gradient;
 
 	for (uint32_t i = first; i < end; i++)
-		if (takes(k, i) && round < k->cut[i].rounds) {
+		if (gradient_takes(k, i) && round < k->cut[i].rounds) {
 			if (k->cut[i].totals && round == 0)
 				totals_rows(k, &g[i], &k->cut[i], &part[i], rows, offset);
 			gradient_rows(k, &g[i], &k->cut[i], &part[i], rows, offset);
 		}
 }
 
-/* In pieces of rows: the next one is staged while the last is added. */
+/* Pieces of rows of gradients first .. end - 1, which have two places. Of a thread: it stages them, or adds them, or
+ * both. One barrier for each: then that piece is there, and the one before it has been added. */
+typedef struct Pieces {
+	uint32_t first, end, round;
+	GradientPart *part;
+	bool stages, adds;
+} Pieces;
+
+/* Of the piece that begins with this row; 0: it is past the last one. */
+static Reg rows_of_piece(Kernel *k, Reg row)
+{
+	Emit *e = k->e;
+	Reg left = op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", k->rows, row), row);
+
+	return op2(e, REG_R, "min.u32", left, imm(k->piece));
+}
+
+/* The piece from row `row` on, which is past the last one in the end; at: bytes to its place. */
+static void piece_begin(Kernel *k, const Pieces *s, Reg row, Reg at, bool has_inputs)
+{
+	Reg rows = rows_of_piece(k, row);
+
+	if (!has_inputs)
+		inputs_parts_stage(k, s->first, s->end, row, rows, at);
+	piece_stage(k, s->first, s->end, row, rows, at);
+}
+
+/* all: the workers, of which those at hand may be a part. */
+static void pieces_pass(Kernel *k, const Kernel *all, const Pieces *s)
+{
+	Emit *e = k->e;
+	Kernel workers = *all;
+	Reg at = op1(e, REG_R, "mov.u32", imm(0)), other = op1(e, REG_R, "mov.u32", imm(k->next_at));
+
+	if (s->stages)
+		piece_begin(k, s, imm(0), imm(0), k->stagers != 0);
+	Loop l = loop_begin(e, imm(0), k->rows, k->piece);
+	if (s->stages)
+		ins(e, "cp.async.wait_all");
+	workers_barrier(&workers);
+	spent(k, SPENT_KINDS + 29);
+	if (s->stages)
+		piece_begin(k, s, add(e, l.i, imm(k->piece)), other, false);
+	if (s->adds) {
+		parts_add(k, s->first, s->end, s->round, s->part, rows_of_piece(k, l.i), at);
+		spent(k, SPENT_KINDS + 30);
+	}
+	ins(e, "sub.u32 $, #, $", at, k->next_at, at);
+	ins(e, "sub.u32 $, #, $", other, k->next_at, other);
+	loop_end(e, &l);
+}
+
+static Kernel stagers_of(Kernel *k)
+{
+	Kernel s = *k;
+
+	s.tid = op2(k->e, REG_R, "sub.u32", k->tid, imm(k->stagers));
+	s.workers = k->workers - k->stagers;
+	s.times_steps = false;
+	return s;
+}
+
+/* Inputs of the first piece are staged before other blocks have their rows. */
+void gradient_before(Kernel *k)
+{
+	Emit *e = k->e;
+
+	if (!k->stagers || !k->next_at || !any_straight(k))
+		return;
+	uint32_t none = if_begin(e, op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->stagers)));
+	Kernel stagers = stagers_of(k);
+	inputs_parts_stage(&stagers, 0, k->s->list->steps - k->s->list->gradient, imm(0), rows_of_piece(k, imm(0)), imm(0));
+	if_end(e, none);
+}
+
 static void pieces_add(Kernel *k, uint32_t first, uint32_t end, uint32_t round, GradientPart *part)
 {
 	Emit *e = k->e;
-	Reg offset = op1(e, REG_R, "mov.u32", imm(0)), other = op1(e, REG_R, "mov.u32", imm(k->next_at));
+	Pieces s = { first, end, round, part, true, !k->stagers };
 
-	piece_stage(k, first, end, imm(0), op2(e, REG_R, "min.u32", k->rows, imm(k->piece)), imm(0));
-	Loop l = loop_begin(e, imm(0), k->rows, k->piece);
-	Reg next = add(e, l.i, imm(k->piece)), left = op2(e, REG_R, "sub.u32", k->rows, l.i);
-	Reg after = op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", k->rows, next), next);
-	piece_stage(k, first, end, next, op2(e, REG_R, "min.u32", after, imm(k->piece)), other);
-	ins(e, "cp.async.wait_group 1");
-	workers_barrier(k);
-	spent(k, SPENT_KINDS + 29);
-	parts_add(k, first, end, round, part, op2(e, REG_R, "min.u32", left, imm(k->piece)), offset);
-	spent(k, SPENT_KINDS + 30);
-	workers_barrier(k);
-	ins(e, "sub.u32 $, #, $", offset, k->next_at, offset);
-	ins(e, "sub.u32 $, #, $", other, k->next_at, other);
-	loop_end(e, &l);
+	if (!k->stagers) {
+		pieces_pass(k, k, &s);
+		return;
+	}
+	uint32_t adders = label(e), done = label(e);
+	Kernel stagers = stagers_of(k);
+	ins(e, "@$ bra L#", less(e, k->tid, imm(k->stagers)), adders);
+	pieces_pass(&stagers, k, &s);
+	ins(e, "bra L#", done);
+	label_here(e, adders);
+	s.stages = false;
+	s.adds = true;
+	pieces_pass(k, k, &s);
+	label_here(e, done);
 }
 
 /* Gradients first .. end - 1: operands of all of them are staged together. before: others were there before. */
@@ -465,21 +475,22 @@ static void gradients_emit(Kernel *k, uint32_t first, uint32_t end, uint32_t bef
 	GradientPart *part = NEW(&s->cx->scratch, end, GradientPart);
 
 	for (uint32_t i = first; i < end; i++)
-		rounds = max_u32(rounds, takes(k, i) ? k->cut[i].rounds : 1);
+		rounds = max_u32(rounds, gradient_takes(k, i) ? k->cut[i].rounds : 1);
 	remark(e, "gradient: %u rounds, pieces of %u rows", rounds, k->piece);
 	for (uint32_t i = first; i < end; i++)
-		if (takes(k, i))
+		if (gradient_takes(k, i))
 			remark(e, "  %u threads have %u rows by %u", k->cut[i].threads, k->cut[i].high, k->cut[i].wide);
 	for (uint32_t round = 0; round < rounds; round++) {
 		for (uint32_t i = first; i < end; i++)
-			if (takes(k, i) && round < k->cut[i].rounds)
+			if (gradient_takes(k, i) && round < k->cut[i].rounds)
 				part_begin(k, &g[i], &k->cut[i], round, &part[i]);
-		if (before && round == 0)
+		if (round == 0 ? before != 0 : k->next_at != 0)
 			workers_barrier(k); /* what was there is no longer needed */
 		if (k->next_at) {
 			pieces_add(k, first, end, round, part);
 		} else {
 			if (!k->local && round == 0) {
+				inputs_parts_stage(k, first, end, imm(0), k->rows, imm(0));
 				piece_stage(k, first, end, imm(0), k->rows, imm(0));
 				ins(e, "cp.async.wait_all");
 				workers_barrier(k);
@@ -489,7 +500,7 @@ static void gradients_emit(Kernel *k, uint32_t first, uint32_t end, uint32_t bef
 		}
 		spent(k, SPENT_KINDS + 30);
 		for (uint32_t i = first; i < end; i++)
-			if (takes(k, i) && round < k->cut[i].rounds) {
+			if (gradient_takes(k, i) && round < k->cut[i].rounds) {
 				part_end(k, &g[i], &k->cut[i], &part[i], NULL);
 				if (k->cut[i].totals && round == 0)
 					totals_end(k, &g[i], &k->cut[i], &part[i]);

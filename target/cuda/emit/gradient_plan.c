@@ -4,7 +4,7 @@
 
 #include "emit.h"
 
-enum { MOST_PIECE = 96 }; /* rows that are staged at a time, of several pieces */
+enum { MOST_PIECE = 192 }; /* rows that are staged at a time, of several pieces */
 
 /* Of index lists: ranks of all inputs. */
 static uint32_t matrix_rows(const Kernel *k, const DeviceStep *s)
@@ -51,47 +51,82 @@ static void cut_choose(const Kernel *k, const DeviceStep *s, GradientCut *best)
 }
 
 uint32_t cut_groups(const GradientCut *c) { return (uint32_t)ceil_div(c->rows, c->high); }
-uint32_t cut_tasks(const GradientCut *c) { return c->panels * c->each; }
+uint32_t cut_tasks(const GradientCut *c) { return c->run ? c->run : c->all; }
 
-/* Threads for rows by quads. Eight quads or fewer that all lanes of a warp read take two cycles of shared memory,
- * sixteen take four; with lists, where every row is another one, 16 lanes should have one row. */
-static void cut_panels(GradientCut *c, bool list)
+uint32_t high_first(const GradientCut *c)
 {
-	enum { PANEL = 8 };
-	uint32_t power = 1, all = c->quads * (4 / c->wide);
+	uint32_t first = 1;
 
-	while (power < c->quads)
-		power *= 2;
-	c->panels = list ? 1 : (uint32_t)ceil_div(all, PANEL);
-	c->panel = (uint32_t)ceil_div(all, c->panels);
-	if (list && power <= 32 && power - c->quads <= power / 8)
-		c->panel = power;
-	c->each = cut_groups(c) * c->panel;
-	if (c->panels > 1)
-		c->each = (uint32_t)round_up(c->each, 32);
+	while (2 * first <= c->high)
+		first *= 2;
+	return first;
 }
 
-/* Cycles for a row of the leaf, measured on an H200: a thread adds a quad for each of its rows, and loads these and a
- * quad. A warp waits for what it loads, and for others that load. */
+/* Quads, or parts of quads, of a range. */
+uint32_t cut_columns(const GradientCut *c) { return c->quads * (4 / c->wide); }
+
+/* Threads for rows by quads. Dense ones in blocks: four lanes have two by two tiles, so that loads of both operands
+ * take two wavefronts of shared memory, as rows.c has them. Of lists, lanes read rows of their own: 16 lanes or so
+ * have the quads of one row, which are contiguous and meet in no bank. */
+static void cut_lanes(GradientCut *c, bool list)
+{
+	uint32_t power = 1, columns = cut_columns(c);
+
+	while (power < columns)
+		power *= 2;
+	c->blocks = !list && columns > 1;
+	c->panel = list && power <= 32 && power - columns <= power / 8 ? power : columns;
+	c->all = c->blocks ? (uint32_t)(4 * ceil_div(columns, 2) * ceil_div(cut_groups(c), 2)) : c->panel * cut_groups(c);
+}
+
+/* Sums of leaves are stored, and joined by the update; else the gradient is the update. */
+static bool several_leaves(const EmitSource *s)
+{
+	return s->kinds_of_leaves > 1 || s->leaves[0] > 1 || needs_pending(s);
+}
+
+/* Cycles for a row of the leaf, measured on an H200: a load takes a wavefront of shared memory for two floats of a
+ * lane; a scheduler issues some 0.75 instructions of a cycle. */
 static double row_cost(const GradientCut *c)
 {
-	uint32_t warps = (uint32_t)ceil_div(cut_tasks(c), 32), loads = c->high < 4 ? 2 : 1 + c->high / 4;
-	double each = c->high < 8 ? 1.15 : 1.7;
+	uint32_t warps = (uint32_t)ceil_div(cut_tasks(c), 32), loads = high_first(c) < c->high || c->high == 8 ? 3 : 2;
+	double memory = warps * 0.6 * (c->high + c->wide);
+	double issued = (c->high * c->wide + loads + 1) / 0.75 * (double)ceil_div(warps, 4);
 
-	return 11 + each * (c->high * 4 + loads) * (double)ceil_div(warps, 4) + 2.5 * (warps - 1);
+	return memory > issued ? memory : issued;
+}
+
+/* A run of blocks of four tiles, first down, then across, for each block of the team: nearly all lanes have one. The
+ * quads of two runs overlap. */
+static void cut_run(const Kernel *k, const DeviceStep *s, GradientCut *c)
+{
+	uint32_t down = (uint32_t)ceil_div(cut_groups(c), 2), all = down * (uint32_t)ceil_div(matrix_quads(k, s), 2);
+	uint32_t each = (uint32_t)ceil_div(all, c->across);
+
+	c->blocks = true;
+	c->run = 4 * each;
+	c->quads = 0;
+	for (uint32_t first = 0; first < all; first += each)
+		c->quads = max_u32(c->quads, 2 * ((min_u32(first + each, all) - 1) / down - first / down + 1));
 }
 
 /* Rows of a thread, by at most so many warps. busy: cycles that others take anyway; then as many as that allows, so
- * that little is loaded. */
-static void high_choose(GradientCut *c, uint32_t most, double busy)
+ * that little is loaded. Rows in two runs are for sums that are stored; tiles in runs for operands that are not
+ * exchanged. */
+static void high_choose(const Kernel *k, const DeviceStep *s, GradientCut *c, uint32_t most, double busy)
 {
 	GradientCut best = *c;
 	double least = 0;
+	bool plain = c->inlined || k->local || k->overlaid || !several_leaves(k->s);
 
-	for (uint32_t high = 1; high <= GRADIENT_HIGH; high *= 2) {
+	for (uint32_t high = 1; high <= GRADIENT_HIGH; high++) {
 		GradientCut d = *c;
 		d.high = high;
-		cut_panels(&d, false);
+		if (high_first(&d) < high && (plain || d.rows % high || high == 7))
+			continue;
+		cut_lanes(&d, false);
+		if (d.across_x && d.down == 1 && !plain)
+			cut_run(k, s, &d);
 		double cost = row_cost(&d);
 		bool fits = ceil_div(cut_tasks(&d), 32) <= most;
 		if ((fits && (!least || cost < least || cost < busy)) || (!least && high == GRADIENT_HIGH)) {
@@ -100,6 +135,33 @@ static void high_choose(GradientCut *c, uint32_t most, double busy)
 		}
 	}
 	*c = best;
+}
+
+/* Beside other work, a thread has 2 by 2 weights if so many threads are enough: alone on its scheduler, a warp takes
+ * high * wide cycles a row to add and 2 (high + wide) to load. */
+static bool tile_beside(GradientCut *c, uint32_t most)
+{
+	static const struct {
+		uint32_t high, wide;
+	} tiles[] = { { 2, 2 }, { 2, 4 }, { 4, 4 } };
+
+	for (uint32_t i = 0; i < COUNT(tiles); i++) {
+		c->high = tiles[i].high;
+		c->wide = tiles[i].wide;
+		cut_lanes(c, false);
+		if (round_up(cut_tasks(c), 32) <= most)
+			return true;
+	}
+	c->wide = 4;
+	return false;
+}
+
+/* Warps that stage operands of dense gradients while others add them, if those are enough. */
+enum { STAGERS = 4, LEAST_STAGERS = 2 };
+
+static bool stages_apart(const Kernel *k)
+{
+	return !k->overlaid && !k->local && !k->s->job->data.from && several_leaves(k->s);
 }
 
 /* Rows of threads, of the largest dense gradient first. most: warps; share: of an inlined one. */
@@ -113,19 +175,43 @@ static void highs_choose(Kernel *k, uint32_t most, uint32_t share)
 		if (c->ahead)
 			continue;
 		c->high = 1;
-		cut_panels(c, g[i].kind == STEP_GRADIENT_INDEX);
+		if (g[i].kind == STEP_GRADIENT_INDEX && !k->overlaid && !k->local && several_leaves(k->s) && c->quads <= 16)
+			c->wide = 2; /* a warp has a list: the longest one takes half the time */
+		cut_lanes(c, g[i].kind == STEP_GRADIENT_INDEX);
 		if (g[i].kind == STEP_GRADIENT && !c->inlined && !c->ahead && cut_tasks(c) > size) {
 			largest = i;
 			size = cut_tasks(c);
 		}
 	}
 	if (size)
-		high_choose(&k->cut[largest], most, 0);
+		high_choose(k, &g[largest], &k->cut[largest], most, 0);
+	uint32_t taken = (uint32_t)ceil_div(cut_tasks(&k->cut[largest]), 32) + STAGERS;
+	bool beside = size && stages_apart(k) && taken < most;
 	for (uint32_t i = 0; i < steps; i++)
 		if (g[i].kind == STEP_GRADIENT && k->cut[i].inlined)
-			high_choose(&k->cut[i], share, 0);
-		else if (g[i].kind == STEP_GRADIENT && i != largest && !k->cut[i].ahead)
-			high_choose(&k->cut[i], most, k->overlaid ? 0 : row_cost(&k->cut[largest]));
+			high_choose(k, &g[i], &k->cut[i], share, 0);
+		else if (g[i].kind == STEP_GRADIENT && i != largest && !k->cut[i].ahead &&
+		         !(beside && tile_beside(&k->cut[i], (most - taken) * 32)))
+			high_choose(k, &g[i], &k->cut[i], most, k->overlaid ? 0 : row_cost(&k->cut[largest]));
+}
+
+/* Dense gradients have so many warps, totals those after them; what is left does nothing but stage operands. */
+static void stagers_divide(Kernel *k, uint32_t used)
+{
+	uint32_t steps = k->s->list->steps - k->s->list->gradient, warps = (k->workers - k->ahead_threads) / 32;
+
+	for (uint32_t i = 0; i < steps; i++) {
+		GradientCut *c = &k->cut[i];
+		uint32_t own = (uint32_t)ceil_div(c->totals_threads, 32);
+		if (c->ahead || c->inlined || !own || used + own + LEAST_STAGERS > warps)
+			continue;
+		c->totals_first = used * 32;
+		used += own;
+	}
+	for (uint32_t i = 0; i < steps; i++)
+		if (k->cut[i].totals && k->cut[i].totals_first >= used * 32)
+			return;
+	k->stagers = used + LEAST_STAGERS <= warps ? used * 32 : 0;
 }
 
 /* Side by side where threads are enough for all; else one after the other. */
@@ -173,6 +259,8 @@ static void threads_divide(Kernel *k)
 		c->totals_threads = min_u32((uint32_t)round_up(c->totals, 32), workers / 32 * 32);
 		c->totals_first = workers / 32 * 32 - c->totals_threads; /* lists of these are the shortest */
 	}
+	if (stages_apart(k) && used < most)
+		stagers_divide(k, used);
 	assert(k->inliners <= k->workers); /* workers store what they have added */
 }
 
@@ -195,8 +283,10 @@ static uint32_t plan_staging(Kernel *k)
 	k->next_at = 0;
 	k->piece = all;
 	if (room / (quads * 16) < all + 1) { /* two pieces, of which one is staged while the other is added */
-		uint32_t fits = (room - min_u32(room, ahead)) / 2 / (quads * 16);
+		uint32_t half = (end - min_u32(end, k->at_staged)) / 2, fits = (half - min_u32(half, ahead)) / (quads * 16);
 		k->piece = min_u32((fits - min_u32(fits, 1)) / ROWS_TURN * ROWS_TURN, MOST_PIECE);
+		if (k->piece) /* all but the last of a size */
+			k->piece = (uint32_t)round_up(ceil_div(all, ceil_div(all, k->piece)), ROWS_TURN);
 		k->next_at = quads * (k->piece + 1) * 16 + ahead;
 	}
 	if (!k->piece || (k->next_at && s->job->data.from)) {
@@ -228,7 +318,7 @@ void gradient_inline(Kernel *k)
 	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++) {
 		const DeviceStep *g = &s->step[s->list->gradient + i];
 		GradientCut d = { .rows = g->depth, .quads = (uint32_t)ceil_div(g->cols, 4), .high = GRADIENT_HIGH, .wide = 4 };
-		cut_panels(&d, false);
+		cut_lanes(&d, false);
 		uint32_t tasks = cut_tasks(&d), own = (uint32_t)ceil_div(tasks, 32);
 		bool pads = ceil_div(max_u32(g->depth, g->cols), 4) <= s->threads / ROWS_TURN; /* one quad for each thread */
 		k->cut[i].inlined = k->overlaid && g->kind == STEP_GRADIENT && threads + tasks <= k->workers / 4 &&
@@ -239,19 +329,29 @@ void gradient_inline(Kernel *k)
 }
 
 /* Does the data have these columns of rows as they are? The last input is followed by a 1. */
-static bool find_inputs(const Kernel *k, const DeviceStep *g, GradientCut *c)
+static bool find_columns(const Kernel *k, uint32_t buf, uint32_t col, uint32_t columns, uint32_t *x)
 {
 	const Job *j = k->s->job;
 
-	for (uint32_t i = 0; i < j->input_columns && g->kind == STEP_GRADIENT && g->a == BUF_ACT && j->data.x; i++) {
+	for (uint32_t i = 0; i < j->input_columns && buf == BUF_ACT; i++) {
 		const InputColumns *in = &k->s->input[i];
-		uint32_t count = in->count + (in->input + in->count == j->data.inputs), past = g->a_col - in->col;
-		if (g->a_col < in->col || past + g->depth > count || (in->input + past) % 4)
+		uint32_t count = in->count + (in->input + in->count == j->data.inputs), past = col - in->col;
+		if (col < in->col || past + columns > count || (in->input + past) % 4)
 			continue;
-		c->x = in->input + past;
+		*x = in->input + past;
 		return true;
 	}
 	return false;
+}
+
+/* Is one operand of a gradient that is not inlined there in the data? */
+static void find_inputs(const Kernel *k, const DeviceStep *g, GradientCut *c)
+{
+	if (c->inlined || k->local || k->s->test || g->kind != STEP_GRADIENT || !k->s->job->data.x)
+		return;
+	c->straight = find_columns(k, g->a, g->a_col, g->depth, &c->x);
+	if (!c->straight)
+		c->straight = c->across_x = find_columns(k, g->c, g->c_col, matrix_cols(k, g), &c->x);
 }
 
 /* ---- ahead ---- */
@@ -269,25 +369,6 @@ static bool is_candidate(const Kernel *k, uint32_t gradient)
 	const DeviceStep *g = &k->s->step[k->s->list->gradient + gradient];
 
 	return g->kind == STEP_GRADIENT && !k->cut[gradient].inlined && !k->cut[gradient].straight;
-}
-
-/* A thread of a gradient that is ahead has 2 by 2 weights if so many are enough: alone on its scheduler, a warp takes
- * high * wide cycles a row to add and 2 (high + wide) to load. */
-static bool tile_ahead(GradientCut *c, uint32_t most)
-{
-	static const struct {
-		uint32_t high, wide;
-	} tiles[] = { { 2, 2 }, { 2, 4 }, { 4, 4 } };
-
-	for (uint32_t i = 0; i < COUNT(tiles); i++) {
-		c->high = tiles[i].high;
-		c->wide = tiles[i].wide;
-		cut_panels(c, false);
-		if (round_up(cut_tasks(c), 32) <= most)
-			return true;
-	}
-	c->wide = 4;
-	return false;
 }
 
 /* Threads of their own for its totals, if there are any left; else those that have the gradient. */
@@ -314,13 +395,12 @@ static void plan_ahead(Kernel *k)
 {
 	const EmitSource *s = k->s;
 	uint32_t steps = s->list->steps - s->list->gradient, least = s->list->gradient;
-	bool several = s->kinds_of_leaves > 1 || s->leaves[0] > 1 || needs_pending(s);
 
 	k->ahead_steps = k->ahead_threads = 0;
 	for (uint32_t i = 0; i < steps; i++)
 		k->cut[i].ahead = false;
-	if (s->test || s->solo || s->cluster || k->local || k->overlaid || k->chunks > 1 || !k->judged || !several ||
-	    s->team_blocks == 1)
+	if (s->test || s->solo || s->cluster || k->local || k->overlaid || k->chunks > 1 || !k->judged ||
+	    !several_leaves(s) || s->team_blocks == 1)
 		return;
 	for (uint32_t i = 0; i < steps; i++)
 		if (is_candidate(k, i))
@@ -330,7 +410,7 @@ static void plan_ahead(Kernel *k)
 	for (uint32_t i = 0; i < steps; i++) {
 		GradientCut *c = &k->cut[i];
 		if (!is_candidate(k, i) || steps_before(k, &s->step[s->list->gradient + i]) > least ||
-		    !tile_ahead(c, k->workers / 3 / 32 * 32 - k->ahead_threads))
+		    !tile_beside(c, k->workers / 3 / 32 * 32 - k->ahead_threads))
 			continue;
 		c->ahead = true;
 		c->first = k->ahead_threads;
@@ -411,7 +491,7 @@ void gradient_ranges(Kernel *k)
 		k->cut[i].totals = column_apart(k, g)                          ? k->cut[i].rows
 		                   : g->kind == STEP_GRADIENT_INDEX && g->bias ? k->cut[i].quads * 4
 		                                                               : 0;
-		k->cut[i].straight = !inlined && !k->local && !s->test && find_inputs(k, g, &k->cut[i]);
+		find_inputs(k, g, &k->cut[i]);
 	}
 	plan_ahead(k);
 }
@@ -437,7 +517,7 @@ void gradient_cut(Kernel *k)
 {
 	const EmitSource *s = k->s;
 
-	k->inliners = 0;
+	k->inliners = k->stagers = 0;
 	stage_ahead(k);
 	threads_divide(k);
 	k->piece = (uint32_t)round_up(s->leaf_rows, ROWS_TURN);

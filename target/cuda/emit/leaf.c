@@ -113,12 +113,12 @@ void leaf_begin(Kernel *k, Reg update, Reg staged, const LeafFound *found)
 	ins(e, "mov.u32 $, $", k->end_row, divide(e, op2(e, REG_R, "add.u32", product, k->rows), blocks));
 	ins(e, "mov.u32 $, $", k->row0, k->first_row);
 	ins(e, "sub.u32 $, $, $", k->my_rows, k->end_row, k->row0);
+	cases_stage(k, &f);
 	if (k->prefetches) { /* those of the last leaf may be under way */
 		ins(e, "cp.async.wait_all");
 		barrier_block(e);
 		inputs_stage(k);
 	}
-	cases_stage(k, &f);
 	if (!k->overlaid)
 		if_end(e, end);
 	if (k->early && !k->prefetches)
@@ -502,6 +502,7 @@ static void backward_emit(Kernel *k, const Barriers *b)
 	rows_exchange(&rest, false);
 	spent(&rest, SPENT_ROWS);
 	barrier_arrive(&rest, &b->team);
+	gradient_before(&rest);
 	workers_wait(&rest, &b->team);
 	spent(&rest, SPENT_TEAM);
 	gradient_emit(&rest);
@@ -560,6 +561,8 @@ void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool direct
 	spent(k, SPENT_KINDS + 28);
 	uint32_t others = label(e), end = label(e);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), others);
+	if (!k->s->test)
+		gradient_before(k);
 	workers_wait(k, &b->team);
 	spent(k, SPENT_TEAM);
 	if (!k->s->test)

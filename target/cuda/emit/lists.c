@@ -2,23 +2,25 @@
 /* Gradients of index lists. In: lists by input, deltas of all rows of the leaf in shared memory. Out: sums of the
  * deltas of the rows that have an input, in order; where one block has all lists, the update itself.
  *
- * 16 lanes or so have a list, each of them a quad of columns. Lists come by rank, the longest first. Warps of a block
- * that has all of them take one after the other; weights and state of the next are loaded while rows are added. */
+ * 16 lanes or so have a list, each of them a quad of columns; or 32 lanes, with two columns each, so that the
+ * longest list takes half the time. Lists come by rank, the longest first. Warps of a block that has all of them
+ * take one after the other; weights and state of the next are loaded while rows are added. */
 #include "emit.h"
 
-/* Rows of a group of a list by input: 16-bit numbers, two in a register. */
+/* Rows of a group of a list by input: 16-bit numbers, two in a register. wide: columns of a lane */
 typedef struct Group {
 	Reg pair[4], x[LIST_PAD][4];
+	uint32_t wide;
 } Group;
 
-static Group group_new(Emit *e)
+static Group group_new(Emit *e, uint32_t wide)
 {
-	Group g;
+	Group g = { .wide = wide };
 
 	for (uint32_t i = 0; i < 4; i++)
 		g.pair[i] = reg(e, REG_R);
 	for (uint32_t m = 0; m < LIST_PAD; m++)
-		for (uint32_t i = 0; i < 4; i++)
+		for (uint32_t i = 0; i < wide; i++)
 			g.x[m][i] = reg(e, REG_F);
 	return g;
 }
@@ -35,14 +37,14 @@ static void group_load(Kernel *k, const Group *g, const GradientPart *p)
 	for (uint32_t m = 0; m < LIST_PAD; m++) {
 		Reg row = m % 2 ? op2(e, REG_R, "shr.u32", g->pair[m / 2], imm(16))
 		                : op2(e, REG_R, "and.b32", g->pair[m / 2], imm(0xffff));
-		load_quad_to(e, "shared", g->x[m], mad(e, row, p->b_row, p->b), 0);
+		floats_load(e, g->x[m], g->wide, mad(e, row, p->b_row, p->b), 0);
 	}
 }
 
 static void group_add(Emit *e, const Group *g, const GradientPart *p)
 {
 	for (uint32_t m = 0; m < LIST_PAD; m++)
-		for (uint32_t n = 0; n < 4; n++)
+		for (uint32_t n = 0; n < g->wide; n++)
 			ins(e, "add.rn.ftz.f32 $, $, $", p->sum[0][n], g->x[m][n], p->sum[0][n]);
 }
 
@@ -53,12 +55,12 @@ static Reg list_word(Kernel *k, Reg input)
 
 /* One group is loaded while the other is added, and the numbers of the next; numbers past the last group are those of
  * another list, and not used. word: as cases.c makes it */
-static void groups_add(Kernel *k, const GradientPart *p, Reg word)
+static void groups_add(Kernel *k, uint32_t wide, const GradientPart *p, Reg word)
 {
 	Emit *e = k->e;
 	uint32_t bytes = 2 * LIST_PAD, top = label(e), last[2] = { label(e), label(e) };
 	Reg at = reg(e, REG_R), left = op2(e, REG_R, "shr.u32", word, imm(16));
-	Group g[2] = { group_new(e), group_new(e) };
+	Group g[2] = { group_new(e, wide), group_new(e, wide) };
 
 	ins(e, "add.u32 $, $, #", at, mad(e, op2(e, REG_R, "and.b32", word, imm(0xffff)), bytes, k->memory), k->at_csc);
 	uint32_t done = unless_begin(e, same(e, left, imm(0)));
@@ -84,7 +86,7 @@ static void groups_add(Kernel *k, const GradientPart *p, Reg word)
 	if_end(e, done);
 }
 
-void list_rows_add(Kernel *k, const GradientPart *p) { groups_add(k, p, list_word(k, p->input)); }
+void list_rows_add(Kernel *k, uint32_t wide, const GradientPart *p) { groups_add(k, wide, p, list_word(k, p->input)); }
 
 /* ---- turns ----
  *
@@ -120,7 +122,7 @@ static uint32_t turns_gradient(const Kernel *k)
 		if (c->inlined)
 			continue;
 		if (only != NO_STEP || g->kind != STEP_GRADIENT_INDEX || p->kind || !rule_in_quads(g, p) || c->high != 1 ||
-		    c->panels != 1 || 32 % c->panel || c->down != 1 || c->totals_threads >= c->threads)
+		    c->wide != 4 || 32 % c->panel || c->down != 1 || c->totals_threads >= c->threads)
 			return NO_STEP;
 		only = i;
 	}

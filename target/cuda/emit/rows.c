@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Steps of the forward and backward pass of a block's rows, all in shared memory. Must hold: every sum is one chain in
  * the order of its sources or targets; threads cut what is not summed. */
+#include <string.h>
+
 #include "half_emit.h"
 #include "units.h"
 
@@ -66,44 +68,41 @@ void weights_stage(Kernel *k)
 
 /* ---- tasks: rows by quads ---- */
 
-/* A thread has `high` rows, `groups` rows apart, by one quad of columns. Quads form panels of at most PANEL, and a warp
- * has quads of one panel: eight quads or fewer that all lanes together read take two cycles of shared memory, sixteen
- * take four. */
-enum { PANEL = 8 };
+/* A thread has `high` rows, `groups` rows apart, by one quad of columns. In blocks: four lanes have two groups of
+ * rows by two quads. A load of 16 bytes a lane takes two wavefronts of shared memory where each four lanes read two
+ * addresses at most, and four otherwise, also where other lanes read the same: with blocks, loads of rows and of
+ * weights take two. */
 typedef struct Tasks {
 	uint32_t quads, high, groups, rounds; /* quads: threads for a row; some may have none */
 	uint32_t real;                        /* quads that there are; 0: all */
-	uint32_t panel, panels, each;         /* quads of a panel; each: threads of one */
-	bool mixed;                           /* lanes_mixed */
+	uint32_t all;                         /* threads */
+	bool blocks;
 } Tasks;
 
-static void tasks_panels(const Kernel *k, Tasks *t, uint32_t most)
+static void tasks_count(const Kernel *k, Tasks *t)
 {
-	t->panels = (uint32_t)ceil_div(t->quads, most);
-	t->panel = (uint32_t)ceil_div(t->quads, t->panels);
-	t->each = t->groups * t->panel;
-	if (t->panels > 1)
-		t->each = (uint32_t)round_up(t->each, 32);
-	t->rounds = (uint32_t)ceil_div(t->panels * t->each, k->s->threads);
+	t->all = t->blocks ? (uint32_t)(4 * ceil_div(t->quads, 2) * ceil_div(t->groups, 2)) : t->quads * t->groups;
+	t->rounds = (uint32_t)ceil_div(t->all, k->s->threads);
 }
 
-/* Cycles: a warp alone on its scheduler issues at some 0.7 instructions a cycle, several together at nearly one. For
- * four sources a thread adds 16 products for each of its rows and loads a quad of each row and of each source, which
- * take two cycles of shared memory. */
+/* Cycles, measured on an H200: a warp alone on its scheduler issues some 0.6 instructions a cycle, several together
+ * 0.75. For four sources a thread adds 16 products for each of its rows and loads a quad of each row and of each
+ * source, two wavefronts each. Unit functions of a row are chains. */
 static double issue_cycles(uint32_t warps, double instructions)
 {
 	uint32_t each = (warps + 3) / 4;
 
-	return each == 1 ? instructions / 0.7 : each * instructions / 0.95;
+	return each * instructions / (each == 1 ? 0.6 : 0.75);
 }
 
 static double tasks_cost(const Tasks *t, uint32_t depth)
 {
-	enum { VALUE = 40 }; /* instructions of a unit function */
-	uint32_t warps = (t->panels * t->each + 31) / 32, loads = 4 + t->high;
+	enum { VALUE = 40, CHAIN = 280 }; /* instructions of a unit function; cycles of a row */
+	uint32_t warps = (t->all + 31) / 32, loads = 4 + t->high;
 	double adds = issue_cycles(warps, t->high * 16 + loads + 4), memory = warps * 2.0 * loads;
+	double row = issue_cycles(warps, 4 * VALUE);
 
-	return depth / 4 * (memory > adds ? memory : adds) + issue_cycles(warps, t->high * 4 * VALUE);
+	return depth / 4 * (memory > adds ? memory : adds) + t->high * (row > CHAIN ? row : CHAIN);
 }
 
 static Tasks tasks_of(const Kernel *k, uint32_t cols, uint32_t depth, uint32_t most)
@@ -114,7 +113,8 @@ static Tasks tasks_of(const Kernel *k, uint32_t cols, uint32_t depth, uint32_t m
 	for (uint32_t high = 1; high <= most; high++) {
 		Tasks t = { .quads = (uint32_t)ceil_div(cols, 4), .groups = (uint32_t)ceil_div(k->block_rows, high) };
 		t.high = (uint32_t)ceil_div(k->block_rows, t.groups);
-		tasks_panels(k, &t, PANEL);
+		t.blocks = t.quads > 1;
+		tasks_count(k, &t);
 		double cost = tasks_cost(&t, depth);
 		if (!least || cost < least) {
 			least = cost;
@@ -135,36 +135,27 @@ static void task_guard(Kernel *k, Task *t, Reg value, uint32_t end)
 	t->end[t->ends++] = if_begin(k->e, less(k->e, value, imm(end)));
 }
 
-/* Panels of 8 quads: adjacent lanes have the same quad, those two apart the same row. A quad that all lanes load then
- * takes two cycles of shared memory, which asks whether lanes i and i ^ 1, or i and i ^ 2, agree; else four. */
-Reg lanes_mixed(Emit *e, Reg number)
-{
-	Reg row = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", number, imm(1)), imm(3));
-	Reg quad = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", number, imm(1)), imm(7));
-
-	return op2(e, REG_R, "or.b32", op2(e, REG_R, "and.b32", number, imm(~(uint32_t)15)),
-	           op2(e, REG_R, "or.b32", row, quad));
-}
-
 /* Task `number`; below: all numbers are less than that. */
 static Task task_at(Kernel *k, const Tasks *t, Reg number, uint32_t below)
 {
 	Emit *e = k->e;
-	uint32_t all = t->panels * t->each;
 	Task task = { 0 };
 
-	if (below > all)
-		task_guard(k, &task, number, all);
-	Reg panel = t->panels > 1 ? divide(e, number, t->each) : imm(0);
-	Reg own = t->panels > 1 ? modulo(e, number, t->each, panel) : number;
-	if (t->mixed)
-		own = lanes_mixed(e, own);
-	task.group = divide(e, own, t->panel);
-	if (t->groups * t->panel < t->each)
-		task_guard(k, &task, task.group, t->groups);
-	task.quad = mad(e, panel, t->panel, modulo(e, own, t->panel, task.group));
+	if (below > t->all)
+		task_guard(k, &task, number, t->all);
+	uint32_t across = t->blocks ? (uint32_t)ceil_div(t->quads, 2) : t->quads;
+	Reg place_of = t->blocks ? op2(e, REG_R, "shr.u32", number, imm(2)) : number;
+	task.group = divide(e, place_of, across);
+	task.quad = modulo(e, place_of, across, task.group);
+	if (t->blocks) {
+		Reg odd = op2(e, REG_R, "and.b32", number, imm(1)), low = op2(e, REG_R, "and.b32", number, imm(2));
+		task.quad = mad(e, task.quad, 2, odd);
+		task.group = mad(e, task.group, 2, op2(e, REG_R, "shr.u32", low, imm(1)));
+		if (t->groups % 2)
+			task_guard(k, &task, task.group, t->groups);
+	}
 	uint32_t real = t->real ? t->real : t->quads;
-	if (real < t->panels * t->panel)
+	if (real < (t->blocks ? 2 * across : across))
 		task_guard(k, &task, task.quad, real);
 	task.row = add(e, mad(e, task.group, k->row, k->memory), imm(k->at_rows));
 	return task;
@@ -285,44 +276,79 @@ static void outputs_end(Kernel *k, const DeviceStep *s, const DeviceStep *errors
 	}
 }
 
-/* Sums of a product: stored, or what the step that was fused with it makes of them. */
-static void sums_end(Kernel *k, const DeviceStep *s, const Tasks *t, const Task *task, Reg row, Reg sum[][4])
+/* Sums of row h of a task: stored, or what the step that was fused with the product makes of them. */
+static void row_end(Kernel *k, const DeviceStep *s, const Tasks *t, const Task *task, const Outward *outward,
+                    uint32_t h, Reg sum[4])
 {
 	Emit *e = k->e;
-	Reg at = mad(e, task->quad, 16, row);
+	Reg at = mad(e, task->quad, 16, task->row), v[4];
 	bool aligned = s->c_col % 4 == 0, sigmoid = s->kind == STEP_INDEX && s->sigmoid;
 	const DeviceStep *late = late_errors(k, s);
-	uint32_t to = column_of(k, s->c, s->c_col), result = result_buffer(k, s);
+	uint32_t to = column_of(k, s->c, s->c_col), result = result_buffer(k, s), offset = h * t->groups * k->row;
+
+	memcpy(v, sum, sizeof v);
+	if (late) {
+		outputs_end(k, s, late, t, task, h, v);
+	} else if (s->after == AFTER_UNITS || sigmoid) {
+		if (s->c != BUF_ACT)
+			store_columns(k, at, offset + to, task->quad, s->cols, aligned, v);
+		for (uint32_t i = 0; i < 4; i++)
+			v[i] = unit_value(e, sigmoid ? FN_SIGMOID : s->fn, v[i]);
+	} else if (s->after == AFTER_DELTAS) {
+		Reg out[4], net[4];
+		load_columns(e, out, row_flip(k, at, BUF_ACT), offset + column_at(k, BUF_ACT, s->c_col), aligned);
+		if (s->keeps_net)
+			load_columns(e, net, at, offset + column_at(k, BUF_NET, s->c_col), aligned);
+		for (uint32_t i = 0; i < 4; i++) {
+			Reg slope = unit_slope(e, s->fn, s->keeps_net ? net[i] : out[i], out[i]);
+			slope = op2(e, REG_F, "add.rn.ftz.f32", slope, imm_f(s->offset));
+			v[i] = op2(e, REG_F, "mul.rn.ftz.f32", v[i], slope);
+		}
+	}
+	if (outward->regions)
+		outward_store(k, outward, task->group, h * t->groups, v);
+	if (result < BUFS && !only_exchanged(k, s))
+		store_columns(k, row_flip(k, at, result), offset + column_at(k, result, s->c_col), task->quad, s->cols, aligned,
+		              v);
+}
+
+/* A loop over the rows of a task: sums move up by a row in every turn. The code of an update is larger than the
+ * caches of instructions next to schedulers, so that straight code waits for the next cache. */
+static void rows_end(Kernel *k, const DeviceStep *s, const Tasks *t, const Task *task, Outward *outward, Reg sum[][4])
+{
+	Emit *e = k->e;
+	Task now = *task;
+
+	now.row = op1(e, REG_R, "mov.u32", task->row);
+	now.group = op1(e, REG_R, "mov.u32", task->group);
+	for (uint32_t n = 0; n < outward->regions; n++) {
+		Reg at = reg(e, REG_D);
+		ins(e, "mov.u64 $, $", at, outward->at[n]);
+		outward->at[n] = at;
+	}
+	Loop l = loop_count(e, t->high);
+	row_end(k, s, t, &now, outward, 0, sum[0]);
+	for (uint32_t h = 0; h + 1 < t->high; h++)
+		for (uint32_t i = 0; i < 4; i++)
+			ins(e, "mov.f32 $, $", sum[h][i], sum[h + 1][i]);
+	ins(e, "add.u32 $, $, #", now.row, now.row, t->groups * k->row);
+	ins(e, "add.u32 $, $, #", now.group, now.group, t->groups);
+	for (uint32_t n = 0; n < outward->regions; n++)
+		ins(e, "add.u64 $, $, #", outward->at[n], outward->at[n], t->groups * outward->pitch[n]);
+	loop_end(e, &l);
+}
+
+static void sums_end(Kernel *k, const DeviceStep *s, const Tasks *t, const Task *task, Reg sum[][4])
+{
 	Outward outward;
 
 	outward_begin(k, s, task->quad, task->group, &outward);
-
-	for (uint32_t h = 0; h < t->high; h++) {
-		uint32_t offset = h * t->groups * k->row;
-		if (late) {
-			outputs_end(k, s, late, t, task, h, sum[h]);
-		} else if (s->after == AFTER_UNITS || sigmoid) {
-			if (s->c != BUF_ACT)
-				store_columns(k, at, offset + to, task->quad, s->cols, aligned, sum[h]);
-			for (uint32_t i = 0; i < 4; i++)
-				sum[h][i] = unit_value(e, sigmoid ? FN_SIGMOID : s->fn, sum[h][i]);
-		} else if (s->after == AFTER_DELTAS) {
-			Reg out[4], net[4];
-			load_columns(e, out, row_flip(k, at, BUF_ACT), offset + column_at(k, BUF_ACT, s->c_col), aligned);
-			if (s->keeps_net)
-				load_columns(e, net, at, offset + column_at(k, BUF_NET, s->c_col), aligned);
-			for (uint32_t i = 0; i < 4; i++) {
-				Reg slope = unit_slope(e, s->fn, s->keeps_net ? net[i] : out[i], out[i]);
-				slope = op2(e, REG_F, "add.rn.ftz.f32", slope, imm_f(s->offset));
-				sum[h][i] = op2(e, REG_F, "mul.rn.ftz.f32", sum[h][i], slope);
-			}
-		}
-		if (outward.regions)
-			outward_store(k, &outward, task->group, h * t->groups, sum[h]);
-		if (result < BUFS && !only_exchanged(k, s))
-			store_columns(k, row_flip(k, at, result), offset + column_at(k, result, s->c_col), task->quad, s->cols,
-			              aligned, sum[h]);
+	if (t->high > 2 && !k->overlaid) {
+		rows_end(k, s, t, task, &outward, sum);
+		return;
 	}
+	for (uint32_t h = 0; h < t->high; h++)
+		row_end(k, s, t, task, &outward, h, sum[h]);
 }
 
 /* ---- products ---- */
@@ -359,12 +385,16 @@ static void sources_load(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, 
 	}
 }
 
+/* Back and forth over columns: an instruction then has an operand of the one before, which is not read again. A bank
+ * delivers one register a cycle, those of even numbers and of odd ones have a bank each. */
 static void sources_add(Kernel *k, const Tasks *t, const Sources *from, Reg sum[][4])
 {
 	for (uint32_t i = 0; i < 4; i++)
 		for (uint32_t h = 0; h < t->high; h++)
-			for (uint32_t n = 0; n < 4; n++)
-				fma_to(k->e, sum[h][n], from->x[h][i], from->w[i][n]);
+			for (uint32_t n = 0; n < 4; n++) {
+				uint32_t c = h % 2 ? 3 - n : n;
+				fma_to(k->e, sum[h][c], from->x[h][i], from->w[i][c]);
+			}
 }
 
 /* Eight sources, of which the first four are loaded already: four are loaded while those before are added. more: there
@@ -450,7 +480,7 @@ static void product_task(Kernel *k, const DeviceStep *s, const Tasks *t, const T
 	uint32_t done = 4 * (straight ? product_straight : product_pairs)(k, s, t, a, b, depth / 4, sum);
 	for (uint32_t i = done; i < depth; i++)
 		product_one(k, s, t, a, b, i - done, sum);
-	sums_end(k, s, t, task, task->row, sum);
+	sums_end(k, s, t, task, sum);
 }
 
 static void product_emit(Kernel *k, const DeviceStep *s)
@@ -477,13 +507,9 @@ static Tasks tasks_beside(const Kernel *k, const DeviceStep *s)
 	for (uint32_t high = 1; high <= MOST_HIGH; high++) {
 		Tasks t = { .quads = (uint32_t)ceil_div(s->cols, 4), .groups = (uint32_t)ceil_div(k->block_rows, high) };
 		t.high = (uint32_t)ceil_div(k->block_rows, t.groups);
-		t.real = t.quads;
-		t.quads = t.quads > PANEL / 2 ? (uint32_t)round_up(t.quads, PANEL) : t.quads;
-		tasks_panels(k, &t, PANEL);
-		t.mixed = t.panel == PANEL;
-		if (t.mixed)
-			t.each = (uint32_t)round_up(t.each, 32);
-		uint32_t warps = (uint32_t)ceil_div(t.panels * t.each, 32), cost = warps * (16 * t.high + 4 + t.high);
+		t.blocks = t.quads > 1;
+		tasks_count(k, &t);
+		uint32_t warps = (uint32_t)ceil_div(t.all, 32), cost = warps * (16 * t.high + 4 + t.high);
 		if (!least || (cost < least && warps > k->s->threads / 128)) {
 			least = cost;
 			best = t;
@@ -496,7 +522,7 @@ uint32_t product_warps(const Kernel *k, const DeviceStep *s)
 {
 	Tasks t = tasks_beside(k, s);
 
-	return (uint32_t)ceil_div(t.panels * t.each, 32);
+	return (uint32_t)ceil_div(t.all, 32);
 }
 
 void product_part(Kernel *k, const DeviceStep *s, Reg warp)
@@ -545,7 +571,7 @@ static void index_task(Kernel *k, const DeviceStep *s, const Tasks *t, const Tas
 				for (uint32_t c = 0; c < 4; c++)
 					ins(e, "add.rn.ftz.f32 $, $, $", sum[h][c], w[i][c], sum[h][c]);
 		}
-	sums_end(k, s, t, task, task->row, sum);
+	sums_end(k, s, t, task, sum);
 }
 
 static Tasks index_tasks(const Kernel *k, const DeviceStep *s)
@@ -563,7 +589,7 @@ static Tasks index_tasks(const Kernel *k, const DeviceStep *s)
 		t.high++;
 	t.groups = (uint32_t)ceil_div(k->block_rows, t.high);
 	t.high = (uint32_t)ceil_div(k->block_rows, t.groups);
-	tasks_panels(k, &t, t.quads);
+	tasks_count(k, &t);
 	return t;
 }
 
@@ -583,7 +609,7 @@ uint32_t index_warps(const Kernel *k, const DeviceStep *s)
 {
 	Tasks t = index_tasks(k, s);
 
-	return (uint32_t)ceil_div(t.panels * t.each, 32);
+	return (uint32_t)ceil_div(t.all, 32);
 }
 
 void index_part(Kernel *k, const DeviceStep *s, Reg warp)
@@ -693,36 +719,6 @@ void all_ones(Kernel *k)
 	for (uint32_t i = 0; i < k->s->list->gradient; i++)
 		if (k->s->step[i].kind == STEP_ONE)
 			one_emit(k, k->s->step[i].c_col);
-}
-
-/* By copies of 4 or 16 bytes. */
-void inputs_stage(Kernel *k)
-{
-	Emit *e = k->e;
-	const DeviceData *d = &k->s->job->data;
-
-	for (uint32_t i = 0; i < k->s->job->input_columns; i++) {
-		const InputColumns *in = &k->s->input[i];
-		uint32_t wide = in->col % 4 == 0 && in->input % 4 == 0 && in->count >= 4 ? in->count / 4 * 4 : 0;
-		remark(e, "inputs %u .. %u", in->input, in->input + in->count - 1);
-		for (uint32_t part = 0; part < 2; part++) { /* quads, then single columns */
-			uint32_t width = part ? 1 : 4, cols = part ? in->count - wide : wide / 4, at = part ? wide : 0;
-			if (!cols)
-				continue;
-			Loop l = loop_begin(e, k->tid, imm(k->block_rows * cols), k->s->threads);
-			Reg row = divide(e, l.i, cols), n = modulo(e, l.i, cols, row);
-			uint32_t end = if_begin(e, less(e, row, k->my_rows));
-			Reg number = reg(e, REG_R);
-			case_load(k, number, add(e, k->row0, row), less(e, row, k->my_rows));
-			Reg from = place(e, place(e, POINTER(k, data.x), number, d->x_row * 4), n, width * 4);
-			Reg to = add(e, mad(e, row, k->row, mad(e, n, width * 4, k->memory)),
-			             imm(k->at_rows + column_at(k, BUF_ACT, in->col + at)));
-			ins(e, part ? "cp.async.ca.shared.global [$], [$+#], 4" : "cp.async.cg.shared.global [$], [$+#], 16", to,
-			    from, (in->input + at) * 4);
-			if_end(e, end);
-			loop_end(e, &l);
-		}
-	}
 }
 
 static void load_emit(Kernel *k)

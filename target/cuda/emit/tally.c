@@ -160,17 +160,35 @@ static void summed_load(Kernel *k, Reg at, uint32_t first, const Reg x[SUMMED])
 		ins(k->e, "ld.shared.f64 $, [$+#]", x[i], at, k->at_doubles + 8 * (first + i));
 }
 
-/* A lane converts every 32nd error, so that the chain of additions waits for nothing else. */
-static void tally_chain(Kernel *k)
+/* Is the sum of these errors of all lanes exact, so that any order gives the bits of the contract's? Every error is
+ * a multiple of the last bit of the smallest one that is not 0. If the largest is at most 2^20 times as large, all
+ * sums of up to 512 of them have 53 bits or fewer. No numbers (the largest exponent) are far from others, or all the
+ * same: those are not exact. */
+static Reg sums_exact(Kernel *k, const Reg *error, uint32_t count)
+{
+	enum { SPREAD = 20, LARGEST = 255 };
+	Emit *e = k->e;
+	Reg most = op1(e, REG_R, "mov.u32", imm(0)), least = op1(e, REG_R, "mov.u32", imm(LARGEST - SPREAD - 1));
+
+	assert(count <= LANE_ROWS); /* of each of 32 lanes: 512 */
+	for (uint32_t t = 0; t < count; t++) {
+		Reg exponent = op3(e, REG_R, "bfe.u32", op1(e, REG_R, "mov.b32", error[t]), imm(23), imm(8));
+		Reg some = op2(e, REG_P, "setp.ne.u32", exponent, imm(0));
+		most = op2(e, REG_R, "max.u32", most, exponent);
+		least = op3(e, REG_R, "selp.u32", op2(e, REG_R, "min.u32", least, exponent), least, some);
+	}
+	Reg all[2] = { reg(e, REG_R), reg(e, REG_R) };
+	ins(e, "redux.sync.max.u32 $, $, 0xffffffff", all[0], most);
+	ins(e, "redux.sync.min.u32 $, $, 0xffffffff", all[1], least);
+	return op2(e, REG_P, "setp.le.u32", all[0], add(e, all[1], imm(SPREAD)));
+}
+
+/* One after the other. A lane has converted every 32nd error, so that the chain of additions waits for nothing else. */
+static void errors_chain(Kernel *k, Reg sum, Reg lane, const Reg *error, uint32_t turns)
 {
 	Emit *e = k->e;
-	uint32_t turns = (uint32_t)ceil_div(k->s->leaf_rows, 32);
-	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), sum = literal(e, 0), total[3], error[LANE_ROWS],
-		verdict[LANE_ROWS];
 	Reg to = mad(e, lane, 8, k->memory), at = op1(e, REG_R, "mov.u32", k->memory), x[2][SUMMED];
 
-	remark(e, "tally of a leaf, through shared memory");
-	lane_rows(k, lane, turns, error, verdict);
 	for (uint32_t t = 0; t < turns; t++)
 		ins(e, "st.shared.f64 [$+#], $", to, k->at_doubles + 32 * 8 * t, op1(e, REG_G, "cvt.f64.f32", error[t]));
 	ins(e, "bar.warp.sync 0xffffffff");
@@ -185,6 +203,27 @@ static void tally_chain(Kernel *k)
 	}
 	ins(e, "add.u32 $, $, #", at, at, 2 * SUMMED * 8);
 	loop_end(e, &l);
+}
+
+/* By all lanes where the order does not matter: a chain of 501 additions takes 8,000 cycles, others wait for it. */
+static void tally_chain(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t turns = (uint32_t)ceil_div(k->s->leaf_rows, 32);
+	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), sum = literal(e, 0), total[3], error[LANE_ROWS],
+		verdict[LANE_ROWS];
+
+	remark(e, "tally of a leaf, through shared memory");
+	lane_rows(k, lane, turns, error, verdict);
+	uint32_t done = label(e), inexact = if_begin(e, sums_exact(k, error, turns));
+	Reg part = literal(e, 0);
+	for (uint32_t t = 0; t < turns; t++)
+		part = op2(e, REG_G, "add.rn.f64", part, op1(e, REG_G, "cvt.f64.f32", error[t]));
+	ins(e, "mov.f64 $, $", sum, lanes_total(e, part));
+	ins(e, "bra L#", done);
+	if_end(e, inexact);
+	errors_chain(k, sum, lane, error, turns);
+	label_here(e, done);
 	for (int i = 0; i < 3; i++) {
 		total[i] = op1(e, REG_R, "mov.u32", imm(0));
 		for (uint32_t t = 0; t < turns; t++)

@@ -337,12 +337,15 @@ static void update_leaves(Kernel *k, Reg update, Reg staged, const Barriers *b)
 	else
 		leaf_emit(k, update, staged, b, false);
 	barrier_block(e);
-	if (k->prefetches)
-		inputs_stage(k);
 	loop_end(e, &l);
+	barrier_arrive(k, &b->grid);
+	if (k->prefetches) { /* inputs of the leaf that the team has had */
+		uint32_t none = if_begin(e, less(e, k->team, leaves));
+		inputs_stage(k);
+		if_end(e, none);
+	}
 	ins(e, "cp.async.commit_group"); /* of inputs, which need not be there yet */
 	ins(e, "cp.async.wait_group 1"); /* a team without a leaf has not waited for its weights */
-	barrier_arrive(k, &b->grid);
 	if (!k->s->test && !needs_pending(k->s))
 		update_prepare(k);
 	barrier_wait(k, &b->grid);
