@@ -203,7 +203,7 @@ static void plan_groups(Columns *c)
 static void plan_parts(Columns *c)
 {
 	Kernel *k = c->k;
-	uint32_t leaf = k->s->leaf_rows, most = c->warps >= 16 ? MOST_PARTS : 1;
+	uint32_t leaf = k->s->leaf_rows, most = c->warps == 16 || c->warps == 32 ? MOST_PARTS : 1;
 
 	for (c->parts = most; c->parts > 1; c->parts--)
 		if (round_up(ceil_div(leaf, c->blocks), 4 * c->parts) * c->blocks % (RING * c->parts) == 0)
@@ -216,8 +216,8 @@ static void plan_parts(Columns *c)
 	c->bias_turn = RING;
 	while (c->bias_turn < CHAIN_TURN && c->part_rows % (2 * c->bias_turn) == 0)
 		c->bias_turn *= 2;
-	c->pass_warps = c->parts > 1 ? c->team_warps / 4 : c->warps;
-	c->back_warps = c->parts > 1 ? c->team_warps / 2 : c->warps;
+	c->high = c->parts > 1 ? 1 : 2; /* many warps wait less for loads, few load less */
+	c->pass_warps = c->parts > 1 ? c->team_warps / 2 : c->warps;
 }
 
 static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
@@ -264,7 +264,7 @@ static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
 	plan_groups(c);
 	uint32_t tiles =
 		(uint32_t)ceil_div(c->slots, LANES_DOWN) * c->group_outputs / LANES_ACROSS; /* of weights to outputs */
-	c->dense_warps = min_u32(tiles, c->parts > 1 ? c->team_warps - c->back_warps : max_u32(1, c->warps / 3));
+	c->dense_warps = min_u32(tiles, c->parts > 1 ? c->team_warps / 2 : max_u32(1, c->warps / 3));
 	c->dense_first = c->team_warps - c->dense_warps;
 	c->to_bytes = (c->hidden + (c->to->bias != NO_BIAS)) * c->output_quads * 16;
 	if (ceil_div(tiles, c->dense_warps) > DENSE_ROUNDS)
@@ -380,11 +380,34 @@ static void memory_begin(Columns *c)
 	if_end(e, end);
 }
 
-/* 1 for warps from `first` to `end`, else 0. */
-static Reg less_value(Emit *e, Reg warp, uint32_t first, uint32_t end)
+/* What can be derived of the thread, the block and the update is derived again in each update: it need not be kept in
+ * registers, of which loops need most. */
+void places_derive(Columns *c)
 {
-	return op3(e, REG_R, "selp.u32", imm(1), imm(0),
-	           less(e, op2(e, REG_R, "sub.u32", warp, imm(first)), imm(end - first)));
+	Kernel *k = c->k;
+	Emit *e = k->e;
+
+	c->warp = op2(e, REG_R, "shr.u32", k->tid, imm(5));
+	c->lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
+	c->first_column = mul(e, k->member, c->own);
+	c->has_columns = less(e, c->first_column, imm(c->hidden));
+	c->row_group = divide(e, k->member, c->across);
+	c->output_group = modulo(e, k->member, c->across, c->row_group);
+	c->part = imm(0);
+	c->team_warp = c->warp;
+	if (c->parts >
+	    1) { /* the first warps of both teams are on different schedulers: the second one begins with others */
+		c->part = op2(e, REG_R, "and.b32", divide(e, c->warp, c->team_warps), imm(1));
+		c->team_warp = op2(e, REG_R, "sub.u32", c->warp, mul(e, c->part, c->pass_warps));
+		c->team_warp = op2(e, REG_R, "and.b32", c->team_warp, imm(c->team_warps - 1));
+	}
+	c->team_thread = mad(e, c->team_warp, 32, c->lane);
+	c->base = mul(e, c->part, c->part_block);
+	k->row0 = mad(e, c->part, c->part_rows, mul(e, k->member, c->part_block));
+	c->parity = op2(e, REG_R, "and.b32", c->update, imm(1));
+	c->second = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", c->update, imm(1)), imm(1));
+	c->turn = op2(e, REG_R, "and.b32", c->update, imm(c->tallies - 1));
+	c->now = mad(e, c->parity, c->cases_size, k->memory);
 }
 
 static void registers_begin(Columns *c)
@@ -396,28 +419,10 @@ static void registers_begin(Columns *c)
 	k->tid = special(e, "%tid.x");
 	k->block = k->member = special(e, "%ctaid.x");
 	k->team = k->leaf_number = op1(e, REG_R, "mov.u32", imm(0));
-	c->warp = op2(e, REG_R, "shr.u32", k->tid, imm(5));
-	c->lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
-	c->first_column = mul(e, k->member, c->own);
-	c->has_columns = less(e, c->first_column, imm(c->hidden));
-	c->row_group = divide(e, k->member, c->across);
-	c->output_group = modulo(e, k->member, c->across, c->row_group);
-	c->part = c->parts > 1 ? less_value(e, c->warp, c->team_warps, c->warps) : op1(e, REG_R, "mov.u32", imm(0));
-	c->team_warp = op2(e, REG_R, "sub.u32", c->warp, mul(e, c->part, c->team_warps));
-	if (c->parts > 1) { /* the first ones of both teams, on different schedulers: the second team begins with others */
-		Reg shift = mul(e, c->part, c->pass_warps), wraps = less(e, c->team_warp, shift);
-		Reg back = op3(e, REG_R, "selp.u32", imm(c->team_warps), imm(0), wraps);
-		c->team_warp = add(e, op2(e, REG_R, "sub.u32", c->team_warp, shift), back);
-	}
-	c->team_thread = mad(e, c->team_warp, 32, c->lane);
-	c->base = mul(e, c->part, c->part_block);
-	k->row0 = mad(e, c->part, c->part_rows, mul(e, k->member, c->part_block));
 	k->my_rows = reg(e, REG_R);
-	c->parity = op1(e, REG_R, "mov.u32", imm(0));
-	c->second = op1(e, REG_R, "mov.u32", imm(0));
-	c->turn = op1(e, REG_R, "mov.u32", imm(0));
-	c->now = op1(e, REG_R, "mov.u32", k->memory);
 	c->rows_now = reg(e, REG_R);
+	c->update = op1(e, REG_R, "mov.u32", imm(0));
+	places_derive(c);
 }
 
 /* ---- updates ---- */
@@ -447,22 +452,13 @@ Reg batch_row(Columns *c, Reg within)
 	return mad(e, part, c->part_rows, mad(e, c->k->member, c->part_block, rest));
 }
 
-void turn_over(Columns *c)
-{
-	Emit *e = c->k->e;
-
-	ins(e, "xor.b32 $, $, $", c->second, c->second, c->parity);
-	ins(e, "xor.b32 $, $, 1", c->parity, c->parity);
-	ins(e, "and.b32 $, $, #", c->turn, add(e, c->turn, imm(1)), c->tallies - 1);
-	ins(e, "mov.u32 $, $", c->now, mad(e, c->parity, c->cases_size, c->k->memory));
-}
-
 UpdateLoop updates_begin(Columns *c)
 {
 	Emit *e = c->k->e;
-	UpdateLoop l = { .left = updates_load(c), .top = label(e) };
+	UpdateLoop l = { .top = label(e) };
 
 	label_here(e, l.top);
+	places_derive(c);
 	return l;
 }
 
@@ -470,9 +466,8 @@ void updates_end(Columns *c, const UpdateLoop *l)
 {
 	Emit *e = c->k->e;
 
-	turn_over(c);
-	ins(e, "sub.u32 $, $, 1", l->left, l->left);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", l->left, imm(0)), l->top);
+	ins(e, "add.u32 $, $, 1", c->update, c->update);
+	ins(e, "@$ bra L#", less(e, c->update, updates_load(c)), l->top);
 }
 
 Reg updates_load(Columns *c)
@@ -526,7 +521,7 @@ static void rows_few(Columns *c)
 	outputs_emit(c);
 	bar_tell(c, turn_bar(c, BAR_LATE));
 	meet(c, imm(NAMED_OUTPUTS), c->warps);
-	deltas_send(c, 0, c->warps);
+	deltas_send(c);
 	errors_back(c);
 }
 
@@ -535,7 +530,7 @@ static void rows_many(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t team = c->team_warps, met = label(e), end = label(e);
+	uint32_t team = c->team_warps, met = label(e);
 	Reg act = add(e, c->part, imm(NAMED_ACT)), outputs = add(e, c->part, imm(NAMED_OUTPUTS));
 
 	uint32_t other = if_begin(e, less(e, c->team_warp, imm(c->pass_warps)));
@@ -552,13 +547,24 @@ static void rows_many(Columns *c)
 	label_here(e, met);
 	meet(c, outputs, team);
 	spent(k, SPENT_KINDS + 5);
-	uint32_t sends = if_begin(e, less(e, c->team_warp, imm(c->back_warps)));
+	deltas_send(c);
 	errors_back(c);
 	spent(k, SPENT_KINDS + 6);
-	ins(e, "bra L#", end);
-	if_end(e, sends);
-	deltas_send(c, c->back_warps, team - c->back_warps);
-	label_here(e, end);
+}
+
+/* One team after the other: both would take as long as this, and the first part not be there sooner. */
+static void hidden_turns(Columns *c)
+{
+	Emit *e = c->k->e;
+	Reg is_second = same(e, c->part, imm(1));
+	uint32_t first = if_begin(e, is_second);
+
+	meet(c, imm(NAMED_FIRST), c->warps);
+	if_end(e, first);
+	hidden_emit(c);
+	uint32_t second = unless_begin(e, is_second);
+	tell(c, imm(NAMED_FIRST), c->warps);
+	if_end(e, second);
 }
 
 static void worker_update(Columns *c)
@@ -567,7 +573,10 @@ static void worker_update(Columns *c)
 	Emit *e = k->e;
 	uint32_t lists = label(e), end = label(e);
 
-	hidden_emit(c);
+	if (c->parts > 1)
+		hidden_turns(c);
+	else
+		hidden_emit(c);
 	spent(k, SPENT_KINDS + 2);
 	if (c->parts > 1)
 		rows_many(c);
@@ -601,7 +610,7 @@ static void workers_emit(Columns *c)
 	uint32_t other = if_begin(e, same(e, k->tid, imm(c->workers - 1)));
 	bar_expect(c, BAR_WEIGHTS, imm(c->to_bytes));
 	if_end(e, other);
-	bar_wait(c, bar_at(c, BAR_WEIGHTS), c->parity);
+	bar_wait(c, bar_at(c, BAR_WEIGHTS), op2(e, REG_R, "and.b32", c->update, imm(1)));
 }
 
 static void (*const side_loop[SIDE_WARPS])(Columns *c) = {
@@ -640,9 +649,11 @@ const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out
 	for (uint32_t i = 0; i < SIDE_WARPS; i++) {
 		ins(e, "bra L#", c->done);
 		label_here(e, side[i]);
+		places_derive(c);
 		side_loop[i](c);
 	}
 	label_here(e, c->done);
+	places_derive(c);
 	cluster_sync(c); /* no block ends while others write to it */
 	weights_move(c, true);
 	spent_store(k);

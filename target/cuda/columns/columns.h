@@ -68,7 +68,13 @@ enum {
 	BARS = BAR_SUMMED + MOST_TALLIES
 };
 /* barriers of some warps of a block; of three, one for each part */
-enum { NAMED_END = 1, NAMED_ACT, NAMED_OUTPUTS = NAMED_ACT + MOST_PARTS, NAMED_TURNED = NAMED_OUTPUTS + MOST_PARTS };
+enum {
+	NAMED_END = 1,
+	NAMED_ACT,
+	NAMED_OUTPUTS = NAMED_ACT + MOST_PARTS,
+	NAMED_TURNED = NAMED_OUTPUTS + MOST_PARTS,
+	NAMED_FIRST = NAMED_TURNED + MOST_PARTS
+};
 
 typedef struct Columns {
 	Kernel *k; /* what functions of emit need: rows, targets, late rows of the block */
@@ -78,17 +84,18 @@ typedef struct Columns {
 	uint32_t blocks, inputs, hidden, outputs;
 	uint32_t quads, own_quads, own; /* of hidden columns: all, of a block; own: columns of a block */
 	uint32_t output_quads;
-	uint32_t rows;                     /* that there is room for, in all blocks: a multiple of 4 for each */
-	uint32_t workers, warps;           /* threads that compute, and their warps */
-	uint32_t down, across;             /* groups of hidden units, of outputs */
-	uint32_t slots, group_outputs;     /* of a group: hidden units and perhaps the true one; outputs, full quads */
-	uint32_t group_units;              /* the same without the true one */
-	uint32_t bias_group, bias_slot;    /* where the true unit is */
-	uint32_t parts, team_warps;        /* of rows; warps for each */
-	uint32_t part_rows, part_block;    /* of a part: rows, in all blocks and in one */
-	uint32_t bias_turn;                /* rows of a turn of sums of deltas; a part has whole ones */
-	uint32_t dense_first, dense_warps; /* that form the gradient of weights to outputs: the last of the first team */
-	uint32_t pass_warps, back_warps;   /* of a team: that compute outputs, and errors of hidden units, from its first */
+	uint32_t rows;                        /* that there is room for, in all blocks: a multiple of 4 for each */
+	uint32_t workers, warps;              /* threads that compute, and their warps */
+	uint32_t down, across;                /* groups of hidden units, of outputs */
+	uint32_t slots, group_outputs;        /* of a group: hidden units and perhaps the true one; outputs, full quads */
+	uint32_t group_units;                 /* the same without the true one */
+	uint32_t bias_group, bias_slot;       /* where the true unit is */
+	uint32_t parts, team_warps;           /* of rows; warps for each */
+	uint32_t part_rows, part_block;       /* of a part: rows, in all blocks and in one */
+	uint32_t high;                        /* rows of a thread, in products */
+	uint32_t bias_turn;                   /* rows of a turn of sums of deltas; a part has whole ones */
+	uint32_t dense_first, dense_warps;    /* that form the gradient of weights to outputs: the last of the first team */
+	uint32_t pass_warps;                  /* of a team, that compute outputs: its first ones */
 	uint32_t turns, all_turns, own_turns; /* rows of a worker; of a lane of a side warp: all, and the block's */
 	uint32_t image, list_row;             /* bytes */
 	uint32_t tallies;                     /* blocks that form them */
@@ -111,6 +118,7 @@ typedef struct Columns {
 	Reg now;                          /* shared memory of the cases of this update */
 	Reg rows_now;                     /* of the update */
 	Reg turn;                         /* the block that forms the tally of the update */
+	Reg update;                       /* its number in the job */
 	uint32_t done;                    /* label */
 } Columns;
 
@@ -128,9 +136,8 @@ void update_begin(Columns *c);                            /* rows of this update
 Reg batch_row(Columns *c, Reg within);                    /* of a row of the block: its number in the batch */
 Reg rows_in(Columns *c, Reg first, uint32_t most);        /* rows from this one on, at most so many */
 Reg part_bar(Columns *c, uint32_t bar);                   /* of the thread's part */
-void turn_over(Columns *c);                               /* to the next update */
+void places_derive(Columns *c);                           /* registers that follow from the thread and the update */
 typedef struct UpdateLoop {
-	Reg left;
 	uint32_t top;
 } UpdateLoop;
 Reg updates_load(Columns *c); /* of the job */
@@ -161,7 +168,7 @@ void tallied_wait(Columns *c);                    /* leaves if the job stops bef
 void hidden_emit(Columns *c);                                  /* activations of the block's columns, all rows */
 void outputs_emit(Columns *c);                                 /* outputs and deltas of the block's rows, all columns */
 void columns_send(Columns *c, uint32_t first, uint32_t warps); /* activations, to groups; by these warps of a team */
-void deltas_send(Columns *c, uint32_t first, uint32_t warps);  /* of outputs, to groups */
+void deltas_send(Columns *c);                                  /* of outputs, to groups */
 void errors_back(Columns *c);                                  /* deltas of hidden units */
 
 /* ---- gradient.c ---- */

@@ -140,7 +140,7 @@ void columns_send(Columns *c, uint32_t first_warp, uint32_t warps)
 
 /* ---- outputs ---- */
 
-enum { HIGH = 2 };           /* rows of a thread; by four columns */
+enum { MOST_HIGH = 2 };      /* rows of a thread; by four columns */
 enum { SETS = 3, TURN = 6 }; /* of operands: that are under way, of a turn of the loop, whose end waits for loads */
 
 /* A product: sums over sources of rows x, x_step bytes apart, by quads of weights; where `across`, over quads of the
@@ -154,7 +154,7 @@ typedef struct Product {
 
 /* Operands of four sources. */
 typedef struct Operands {
-	Reg x[HIGH][4], w[4][4];
+	Reg x[MOST_HIGH][4], w[4][4];
 } Operands;
 
 static Operands operands_new(Emit *e)
@@ -163,7 +163,7 @@ static Operands operands_new(Emit *e)
 
 	for (uint32_t i = 0; i < 4; i++)
 		for (uint32_t n = 0; n < 4; n++) {
-			if (i < HIGH)
+			if (i < MOST_HIGH)
 				o.x[i][n] = reg(e, REG_F);
 			o.w[i][n] = reg(e, REG_F);
 		}
@@ -176,14 +176,16 @@ static void operands_load(Columns *c, const Product *p, const Operands *o, uint3
 
 	for (uint32_t i = 0; i < 4; i++)
 		load_quad_to(e, "shared", o->w[i], p->w, quad * p->w_quad + i * c->unit_row);
-	for (uint32_t h = 0; h < HIGH; h++)
+	for (uint32_t h = 0; h < c->high; h++)
 		load_quad_to(e, "shared", o->x[h], p->x, quad * p->x_quad + h * p->x_step);
 }
 
-static void operands_add(Emit *e, const Product *p, const Operands *o, uint32_t sources, Reg sum[][4])
+static void operands_add(Columns *c, const Product *p, const Operands *o, uint32_t sources, Reg sum[][4])
 {
+	Emit *e = c->k->e;
+
 	for (uint32_t i = 0; i < sources; i++)
-		for (uint32_t h = 0; h < HIGH; h++)
+		for (uint32_t h = 0; h < c->high; h++)
 			for (uint32_t n = 0; n < 4; n++)
 				fma_to(e, sum[h][n], o->x[h][i], p->across ? o->w[n][i] : o->w[i][n]);
 }
@@ -203,7 +205,7 @@ static void product_emit(Columns *c, const Product *p, Reg sum[][4])
 		Loop l = loop_count(e, turns);
 		ins(e, ".pragma \"nounroll\"");
 		for (uint32_t i = 0; i < TURN; i++) {
-			operands_add(e, p, &o[i % SETS], 4, sum);
+			operands_add(c, p, &o[i % SETS], 4, sum);
 			operands_load(c, p, &o[i % SETS], SETS + i);
 		}
 		ins(e, "add.u32 $, $, #", p->x, p->x, p->x_quad * TURN);
@@ -211,7 +213,7 @@ static void product_emit(Columns *c, const Product *p, Reg sum[][4])
 		loop_end(e, &l);
 	}
 	for (uint32_t i = done; i < all; i++) {
-		operands_add(e, p, &o[i % SETS], min_u32(4, p->sources - 4 * i), sum);
+		operands_add(c, p, &o[i % SETS], min_u32(4, p->sources - 4 * i), sum);
 		if (i + SETS < all)
 			operands_load(c, p, &o[i % SETS], i + SETS - done);
 	}
@@ -277,37 +279,37 @@ void outputs_emit(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t groups = c->part_block / HIGH, tiles = pass_tiles(groups, c->output_quads);
+	uint32_t groups = c->part_block / c->high, tiles = pass_tiles(groups, c->output_quads);
 
 	remark(e, "outputs of %u rows", c->part_block);
 	for (uint32_t round = 0; round * c->pass_warps < tiles; round++) {
 		PassTask t = task_begin(c, round, c->pass_warps, groups, c->output_quads);
-		Reg quad = t.quad, group = t.group, sum[HIGH][4], start[4];
+		Reg quad = t.quad, group = t.group, sum[MOST_HIGH][4], start[4];
 		Product p = { c->hidden, reg(e, REG_R), reg(e, REG_R), groups * 16, c->act_quad, c->quad_row, false };
 		if (c->out->start != k->s->job->zero)
 			load_quad(e, "shared", start, mad(e, quad, 16, unit_place(c, imm(c->hidden), c->parity)), 0);
-		for (uint32_t h = 0; h < HIGH; h++)
+		for (uint32_t h = 0; h < c->high; h++)
 			for (uint32_t n = 0; n < 4; n++)
 				sum[h][n] = op1(e, REG_F, "mov.f32", c->out->start == k->s->job->zero ? imm_f(0) : start[n]);
 		ins(e, "add.u32 $, $, #", p.x, mad(e, add(e, c->base, group), 16, k->memory), c->at_act);
 		ins(e, "add.u32 $, $, $", p.w, mad(e, quad, 16, k->memory), mad(e, c->parity, c->to_size, imm(c->at_to)));
 		product_emit(c, &p, sum);
-		for (uint32_t h = 0; h < HIGH; h++)
+		for (uint32_t h = 0; h < c->high; h++)
 			outputs_end(c, quad, add(e, group, imm(h * groups)), sum[h]);
 		if_end(e, t.end);
 	}
 }
 
 /* Quads of rows, to the blocks that have this group of outputs. Rows past the last are 0. */
-void deltas_send(Columns *c, uint32_t first, uint32_t warps)
+void deltas_send(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	uint32_t quads = c->part_block / 4;
-	Reg thread = op2(e, REG_R, "sub.u32", c->team_thread, imm(first * 32)), bar = part_bar(c, BAR_DELTA);
+	Reg bar = part_bar(c, BAR_DELTA);
 
 	remark(e, "deltas of outputs to groups");
-	Loop l = loop_begin(e, thread, imm(c->outputs * quads), warps * 32);
+	Loop l = loop_begin(e, c->team_thread, imm(c->outputs * quads), c->team_warps * 32);
 	Reg o = divide(e, l.i, quads), quad = modulo(e, l.i, quads, o), v[4], row = mul(e, quad, 4); /* rows side by side */
 	Reg from = mad(e, add(e, c->base, row), c->delta_row, mad(e, o, 4, k->memory)), all = less(e, imm(0), imm(1));
 	for (uint32_t i = 0; i < 4; i++) {
@@ -345,14 +347,14 @@ void errors_back(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t groups = c->part_block / HIGH, tiles = pass_tiles(groups, c->quads);
+	uint32_t groups = c->part_block / c->high, tiles = pass_tiles(groups, c->quads);
 
 	remark(e, "deltas of hidden units, %u rows", c->part_block);
-	for (uint32_t round = 0; round * c->back_warps < tiles; round++) {
-		PassTask t = task_begin(c, round, c->back_warps, groups, c->quads);
-		Reg quad = t.quad, group = t.group, sum[HIGH][4];
+	for (uint32_t round = 0; round * c->team_warps < tiles; round++) {
+		PassTask t = task_begin(c, round, c->team_warps, groups, c->quads);
+		Reg quad = t.quad, group = t.group, sum[MOST_HIGH][4];
 		Product p = { c->outputs, reg(e, REG_R), reg(e, REG_R), groups * c->delta_row, 16, 16, true };
-		for (uint32_t h = 0; h < HIGH; h++)
+		for (uint32_t h = 0; h < c->high; h++)
 			for (uint32_t n = 0; n < 4; n++)
 				sum[h][n] = zero_float(e);
 		ins(e, "add.u32 $, $, #", p.x, mad(e, add(e, c->base, group), c->delta_row, k->memory), c->at_delta);
@@ -363,10 +365,10 @@ void errors_back(Columns *c)
 		Reg to = remote(c, owner, add(e, mad(e, own, 16, k->memory), imm(c->at_hidden)));
 		Reg bar = remote(c, owner, part_bar(c, BAR_HIDDEN));
 		Reg act = add(e, mad(e, add(e, c->base, group), 16, mad(e, quad, c->act_quad, k->memory)), imm(c->at_act)),
-			out[HIGH][4];
-		for (uint32_t h = 0; h < HIGH; h++)
+			out[MOST_HIGH][4];
+		for (uint32_t h = 0; h < c->high; h++)
 			load_quad(e, "shared", out[h], act, h * groups * 16);
-		for (uint32_t h = 0; h < HIGH; h++)
+		for (uint32_t h = 0; h < c->high; h++)
 			back_end(c, add(e, group, imm(h * groups)), out[h], to, bar, sum[h]);
 		if_end(e, t.end);
 	}

@@ -14,7 +14,8 @@ void tally_emit(Columns *c)
 	Emit *e = k->e;
 	uint32_t other = if_begin(e, less(e, k->member, imm(c->tallies))), top = label(e), end = label(e);
 	Reg i = op1(e, REG_R, "mov.u32", k->member), cycle = op1(e, REG_R, "mov.u32", imm(0)), updates = updates_load(c);
-	Reg rows = reg(e, REG_R), cases = reg(e, REG_D), ended = add(e, k->memory, imm(c->at_ended));
+	Reg rows = reg(e, REG_R), cases = reg(e, REG_D), phase = op1(e, REG_R, "mov.u32", imm(0)),
+		ended = add(e, k->memory, imm(c->at_ended));
 
 	Loop l = loop_begin(e, imm(0), k->member, 1);
 	ins(e, "mov.u32 $, $", cycle, advanced(c, cycle));
@@ -25,7 +26,7 @@ void tally_emit(Columns *c)
 	uint32_t first = if_begin(e, same(e, c->lane, imm(0)));
 	bar_expect(c, BAR_ROWS, mul(e, rows, 8));
 	if_end(e, first);
-	bar_poll(c, bar_at(c, BAR_ROWS), c->parity, ended);
+	bar_poll(c, bar_at(c, BAR_ROWS), phase, ended);
 	Kernel *one = update_kernel(c);
 	one->memory = k->memory;
 	one->rows = rows;
@@ -39,7 +40,7 @@ void tally_emit(Columns *c)
 	for (uint32_t n = 0; n < c->tallies; n++)
 		ins(e, "mov.u32 $, $", cycle, advanced(c, cycle));
 	ins(e, "add.u32 $, $, #", i, i, c->tallies);
-	ins(e, "xor.b32 $, $, 1", c->parity, c->parity);
+	ins(e, "xor.b32 $, $, 1", phase, phase);
 	ins(e, "bra L#", top);
 	label_here(e, end);
 	if_end(e, other);
@@ -111,12 +112,13 @@ void decide_emit(Columns *c)
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	uint32_t top = label(e), go = label(e), next = label(e), stops = label(e), last = label(e);
-	Reg i = op1(e, REG_R, "mov.u32", imm(0)), updates = updates_load(c), cycle = op1(e, REG_R, "mov.u32", imm(0));
+	Reg i = c->update, updates = updates_load(c), cycle = op1(e, REG_R, "mov.u32", imm(0));
 	Reg ends = op1(e, REG_R, "mov.u32", imm(0)), result = POINTER(k, result);
 	Joined joined = { op1(e, REG_R, "mov.u32", imm(0)), op1(e, REG_R, "mov.u32", imm(0)) };
 
 	uint32_t other = if_begin(e, same(e, k->member, imm(c->blocks - 1)));
 	label_here(e, top);
+	places_derive(c);
 	ins(e, "@$ bra L#", same(e, i, imm(0)), go);
 	uint32_t first = if_begin(e, same(e, c->lane, imm(0)));
 	bar_expect(c, BAR_JUDGED, imm(4 * c->blocks));
@@ -146,7 +148,6 @@ void decide_emit(Columns *c)
 	    (uint32_t)offsetof(DeviceUpdate, ends_epoch));
 	ins(e, "mov.u32 $, $", cycle, advanced(c, cycle));
 	ins(e, "add.u32 $, $, 1", i, i);
-	turn_over(c);
 	ins(e, "bra L#", top);
 	label_here(e, stops);
 	tallied_tell(c, imm(1));
