@@ -432,6 +432,7 @@ static void lists_loop(Columns *c, const PlaceNumbers *n, Reg warp, uint32_t war
 	p.input = load(e, REG_R, "ld.shared.u32", mad(e, rank, 4, k->memory), k->at_rank);
 	for (uint32_t i = 0; i < 4; i++)
 		p.sum[0][i] = zero_float(e);
+	p.word = list_word(one, p.input);
 	list_rows_add(one, 4, &p);
 	rule_quad(c, n, p.sum[0], add(e, mad(e, p.input, c->own * 4, mad(e, q, 16, k->memory)), imm(c->at_from)),
 	          c->from_size);

@@ -391,8 +391,8 @@ void floats_load(Emit *e, const Reg *to, uint32_t count, Reg at, uint32_t offset
 /* A thread's part of a matrix: rows i .. i + high - 1 by the q-th `wide` columns, and their sums. */
 typedef struct GradientPart {
 	Reg i, q, is_mine;
-	Reg other_i; /* of rows after the first adjacent ones */
-	Reg input;   /* index lists */
+	Reg other_i;     /* of rows after the first adjacent ones */
+	Reg input, word; /* index lists: of its list */
 	Reg sum[GRADIENT_HIGH][4];
 	Reg a, b;              /* addresses in row 0 of the piece */
 	Reg other_a;           /* of the other rows */
@@ -444,6 +444,7 @@ void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t 
 /* ---- lists.c: gradients of index lists ---- */
 
 typedef struct ListWalk ListWalk;                                    /* a warp on its way through lists */
+Reg list_word(Kernel *k, Reg input);                                 /* as cases.c makes it */
 void list_rows_add(Kernel *k, uint32_t wide, const GradientPart *p); /* wide: columns of a lane */
 void total_far_ahead(Kernel *k, const GradientPart *p, uint32_t n, uint32_t offset);
 ListWalk *lists_first(Kernel *k, const DeviceStep *s, const GradientCut *c, GradientPart *p); /* loads the first */

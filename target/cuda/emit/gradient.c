@@ -116,6 +116,7 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 	and_also(e, p, less(e, p->q, imm(matrix_quads(k, s) * in_quad)));
 	if (s->kind == STEP_GRADIENT_INDEX) {
 		part_ranked(k, s, p, mad(e, row, c->down, r.down));
+		p->word = list_word(k, p->input);
 	} else {
 		p->i = add(e, r.row, row);
 		p->other_i = add(e, r.row, other);
@@ -465,45 +466,63 @@ static void pieces_add(Kernel *k, uint32_t first, uint32_t end, uint32_t round, 
 	label_here(e, done);
 }
 
-/* Gradients first .. end - 1: operands of all of them are staged together. before: others were there before. */
+/* part: of gradients from 0 on. */
+static void parts_begin(Kernel *k, uint32_t first, uint32_t end, uint32_t round, GradientPart *part)
+{
+	const DeviceStep *g = k->s->step + k->s->list->gradient;
+
+	for (uint32_t i = first; i < end; i++)
+		if (gradient_takes(k, i) && round < k->cut[i].rounds)
+			part_begin(k, &g[i], &k->cut[i], round, &part[i]);
+}
+
+/* Gradients first .. end - 1: operands of all of them are staged together. before: others were there before. Where all
+ * rows are staged at once, rounds are prepared while these are under way: of lists, that is a chain of loads. */
 static void gradients_emit(Kernel *k, uint32_t first, uint32_t end, uint32_t before)
 {
+	enum { MOST_ROUNDS = 8 };
 	const EmitSource *s = k->s;
 	Emit *e = k->e;
 	uint32_t rounds = 1;
 	const DeviceStep *g = s->step + s->list->gradient;
-	GradientPart *part = NEW(&s->cx->scratch, end, GradientPart);
 
 	for (uint32_t i = first; i < end; i++)
 		rounds = max_u32(rounds, gradient_takes(k, i) ? k->cut[i].rounds : 1);
+	bool early = !k->next_at && !k->local && rounds <= MOST_ROUNDS;
+	GradientPart *part = NEW(&s->cx->scratch, end * rounds, GradientPart);
 	remark(e, "gradient: %u rounds, pieces of %u rows", rounds, k->piece);
 	for (uint32_t i = first; i < end; i++)
 		if (gradient_takes(k, i))
 			remark(e, "  %u threads have %u rows by %u", k->cut[i].threads, k->cut[i].high, k->cut[i].wide);
+	if (before)
+		workers_barrier(k); /* what was there is no longer needed */
+	if (!k->local && !k->next_at) {
+		inputs_parts_stage(k, first, end, imm(0), k->rows, imm(0));
+		piece_stage(k, first, end, imm(0), k->rows, imm(0));
+	}
+	for (uint32_t round = 0; round < rounds && early; round++)
+		parts_begin(k, first, end, round, part + (size_t)round * end);
 	for (uint32_t round = 0; round < rounds; round++) {
-		for (uint32_t i = first; i < end; i++)
-			if (gradient_takes(k, i) && round < k->cut[i].rounds)
-				part_begin(k, &g[i], &k->cut[i], round, &part[i]);
-		if (round == 0 ? before != 0 : k->next_at != 0)
-			workers_barrier(k); /* what was there is no longer needed */
-		if (k->next_at) {
-			pieces_add(k, first, end, round, part);
-		} else {
-			if (!k->local && round == 0) {
-				inputs_parts_stage(k, first, end, imm(0), k->rows, imm(0));
-				piece_stage(k, first, end, imm(0), k->rows, imm(0));
-				ins(e, "cp.async.wait_all");
-				workers_barrier(k);
-				spent(k, SPENT_KINDS + 29);
-			}
-			parts_add(k, first, end, round, part, k->rows, imm(0));
+		GradientPart *now = part + (size_t)round * end;
+		if (!early)
+			parts_begin(k, first, end, round, now);
+		if (round && k->next_at)
+			workers_barrier(k);
+		if (!k->local && !k->next_at && round == 0) {
+			ins(e, "cp.async.wait_all");
+			workers_barrier(k);
+			spent(k, SPENT_KINDS + 29);
 		}
+		if (k->next_at)
+			pieces_add(k, first, end, round, now);
+		else
+			parts_add(k, first, end, round, now, k->rows, imm(0));
 		spent(k, SPENT_KINDS + 30);
 		for (uint32_t i = first; i < end; i++)
 			if (gradient_takes(k, i) && round < k->cut[i].rounds) {
-				part_end(k, &g[i], &k->cut[i], &part[i], NULL);
+				part_end(k, &g[i], &k->cut[i], &now[i], NULL);
 				if (k->cut[i].totals && round == 0)
-					totals_end(k, &g[i], &k->cut[i], &part[i]);
+					totals_end(k, &g[i], &k->cut[i], &now[i]);
 			}
 		spent(k, SPENT_KINDS + 31);
 	}

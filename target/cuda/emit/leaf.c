@@ -487,6 +487,9 @@ static void ahead_emit(Kernel *k, const Barriers *b)
 	spent_apart(k, SPENT_KINDS + 25, since);
 }
 
+/* Number of the barrier that verdicts wait at. */
+enum { BACKWARD_DONE = 4 };
+
 /* By the workers after those. */
 static void backward_emit(Kernel *k, const Barriers *b)
 {
@@ -499,6 +502,7 @@ static void backward_emit(Kernel *k, const Barriers *b)
 	rest.signals = 0;
 	k->e->meeting = rest.workers;
 	steps_emit(&rest, k->ahead_steps, source.list->gradient);
+	ins(k->e, "bar.arrive #, #", BACKWARD_DONE, k->s->threads - k->ahead_threads);
 	rows_exchange(&rest, false);
 	spent(&rest, SPENT_ROWS);
 	barrier_arrive(&rest, &b->team);
@@ -528,6 +532,8 @@ static void leaf_ahead(Kernel *k, Reg update, const Barriers *b)
 	backward_emit(k, b);
 	ins(e, "bra L#", end);
 	label_here(e, others);
+	/* Verdicts are straight code, as the backward pass is, for which others wait: both would fetch instructions. */
+	ins(e, "bar.sync #, #", BACKWARD_DONE, k->s->threads - k->ahead_threads);
 	others_emit(k, update, b, false, true);
 	label_here(e, end);
 }

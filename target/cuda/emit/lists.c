@@ -48,7 +48,7 @@ static void group_add(Emit *e, const Group *g, const GradientPart *p)
 			ins(e, "add.rn.ftz.f32 $, $, $", p->sum[0][n], g->x[m][n], p->sum[0][n]);
 }
 
-static Reg list_word(Kernel *k, Reg input)
+Reg list_word(Kernel *k, Reg input)
 {
 	return load(k->e, REG_R, "ld.shared.u32", mad(k->e, input, 4, k->memory), k->at_csc_start);
 }
@@ -86,7 +86,7 @@ static void groups_add(Kernel *k, uint32_t wide, const GradientPart *p, Reg word
 	if_end(e, done);
 }
 
-void list_rows_add(Kernel *k, uint32_t wide, const GradientPart *p) { groups_add(k, wide, p, list_word(k, p->input)); }
+void list_rows_add(Kernel *k, uint32_t wide, const GradientPart *p) { groups_add(k, wide, p, p->word); }
 
 /* ---- turns ----
  *
