@@ -128,9 +128,9 @@ static const char *columns_generate(Cuda *c, const EmitSource *of, Generated *g,
 
 	s.images = lists.images = lists.makes_images = true;
 	lists.cluster = 0;
-	if (!s.cluster || !c->now->has_short || s.half)
+	if (!s.cluster || (!c->now->has_short && !s.half))
 		return "no cluster, or no index lists";
-	const char *why = kernel_text(&lists, &c->temp, &image, &shared, &exchange, &g->image);
+	const char *why = s.half ? NULL : kernel_text(&lists, &c->temp, &image, &shared, &exchange, &g->image);
 	if (!why)
 		why = columns_text(&s, g->image, &c->temp, text, &shape);
 	if (why) {
@@ -198,15 +198,18 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 
 	if (!g->made.general && fits) {
 		why = columns_generate(c, &s, g, &text);
-		s.images |= g->columns;
+		s.images |= g->columns && !s.half;
 	}
 	if (why && !g->made.general && fits && s.half && !test) {
+		const char *no_columns = why;
 		EmitSource sided = s;
 		sided.sided = true;
 		sided.threads += SIDE_THREADS;
 		why = kernel_text(&sided, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->image);
 		if (!why)
 			s = sided;
+		else
+			why = no_columns;
 	}
 	if (why && !g->made.general && fits) {
 		if (s.cluster)

@@ -8,18 +8,19 @@
 #include "cpu_layout.h"
 #include "cuda.h"
 
-/* One layer of hidden units, between inputs and outputs: a batch of one leaf with index lists is computed by a cluster
- * whose blocks have columns of it, if columns.c covers the rest. */
+/* One layer of hidden units, between inputs and outputs: a batch of one leaf with index lists, or in bf16 with inputs
+ * of 0 and 1, is computed by a cluster whose blocks have columns of it, if columns.c covers the rest. */
 static void columns_print(const Cuda *c, uint32_t team_blocks, Buf *out)
 {
 	const Layout *l = layout_of(c->cpu);
 	uint32_t blocks = min_u32(c->gpu ? c->gpu->most_cluster : 16, team_blocks);
 
-	if (c->half || l->panels != 2 || blocks < 2 || l->panel[0].list || l->panel[1].list ||
+	if (l->panels != 2 || blocks < 2 || l->panel[0].list || l->panel[1].list ||
 	    l->part[l->panel[0].from].role != ROLE_INPUT || l->panel[1].from != l->panel[0].part)
 		return;
-	buf_printf(out, "\tbatch of 1 leaf, index lists: columns, a cluster of %u blocks with %u of %u hidden units each\n",
-	           blocks, columns_each(l->panel[0].targets, blocks), l->panel[0].targets);
+	buf_printf(out, "\tbatch of 1 leaf, %s: columns, a cluster of %u blocks with %u of %u hidden units each\n",
+	           c->half ? "inputs of 0 and 1" : "index lists", blocks, columns_each(l->panel[0].targets, blocks),
+	           l->panel[0].targets);
 }
 
 /* No data: nothing but the division of blocks is known. */

@@ -13,12 +13,14 @@ typedef struct Trial {
 	Side s;
 	Cases c;
 	uint64_t cases, links;
-	bool wide;  /* layers of so many weights that they are cut into tiles, if shared memory has no room for them */
-	bool bits;  /* inputs are 0 or 1, */
-	bool rough; /* but one of the last case */
-	bool roles; /* one layer of hidden units, targets are 0 or 1: warps of a block have different work */
+	bool wide;      /* layers of so many weights that they are cut into tiles, if shared memory has no room for them */
+	bool bits;      /* inputs are 0 or 1, */
+	bool rough;     /* but one of the last case */
+	bool roles;     /* one layer of hidden units, targets are 0 or 1: warps of a block have different work */
+	uint64_t least; /* cases */
 	double *w, *gradient, *after; /* [links] */
-	jmp_buf *edge;                /* NULL, or where a job that fails ends */
+	Tally tally[UPDATES];
+	jmp_buf *edge; /* NULL, or where a job that fails ends */
 } Trial;
 
 /* ---- networks ---- */
@@ -170,7 +172,9 @@ static void gradient_is_near(Trial *t)
 
 static void trial_open(Trial *t, uint64_t seed, const char *how, const char *threads, const char *blocks, bool index)
 {
-	*t = (Trial){ .d = { seed }, .wide = t->wide, .bits = t->bits, .rough = t->rough, .roles = t->roles };
+	*t = (Trial){
+		.d = { seed }, .wide = t->wide, .bits = t->bits, .rough = t->rough, .roles = t->roles, .least = t->least
+	};
 	draft_layers(t);
 	setenv("MICROPROP_CUDA", how, 1);
 	setenv("MICROPROP_CUDA_THREADS", threads, 1);
@@ -178,7 +182,7 @@ static void trial_open(Trial *t, uint64_t seed, const char *how, const char *thr
 	side_open(&t->s, &target_cuda, t->text,
 	          (Way){ .isa = best_isa(), .threads = 1, .batch = BATCH_ALL, .index = index });
 	t->links = t->s.net->links;
-	t->cases = 1 + roll(&t->d, one_in(&t->d, 3) ? 700 : 90);
+	t->cases = t->least + 1 + roll(&t->d, one_in(&t->d, 3) ? 700 : 90);
 	t->c = cases_make(&t->d, t->s.net, t->cases, true);
 	for (uint64_t i = 0; t->bits && i < t->cases * t->s.net->inputs; i++)
 		t->c.x[i] = t->c.x[i] > 0;
@@ -216,8 +220,8 @@ static void trial_train(Trial *t, bool at_once, uint64_t batch)
 	static jmp_buf edge;
 	uint64_t each = ceil_div(t->cases, batch);
 	Update u[UPDATES];
-	Tally tally[UPDATES] = { { 0 } };
 
+	memset(t->tally, 0, sizeof t->tally);
 	t->s.cx.edge = t->edge ? t->edge : &edge;
 	if (!t->edge && setjmp(edge))
 		show_failure(t);
@@ -230,7 +234,7 @@ static void trial_train(Trial *t, bool at_once, uint64_t batch)
 			            .update = u,
 			            .until = &(Until){ NAN, NAN, NAN },
 			            .stop = &t->s.stop,
-			            .tally = tally };
+			            .tally = t->tally };
 		assert_int_equal(t->s.target->run_updates(t->s.program, &all), UPDATES);
 	}
 	for (uint64_t k = 0; k < UPDATES && !at_once; k++) {
@@ -327,39 +331,78 @@ static bool first_line_has(const char *dump, const char *text)
 	return strstr(line, text) != NULL;
 }
 
-/* A kernel whose warps have different work has the bits of others: 640 threads of one block, or of several. */
-static void roles_have_the_bits_of_rows(void **state)
+/* How an emulated device computes. */
+typedef struct KernelWay {
+	const char *how, *threads, *blocks, *cluster;
+} KernelWay;
+
+/* All ways have the same weights and tallies. counts: networks whose text has this first line, of each way */
+static void ways_have_the_same_bits(const KernelWay *way, size_t ways, uint64_t seed0, uint64_t networks,
+                                    uint64_t least, const char *line, uint32_t *counts)
 {
-	static const struct {
-		const char *how, *threads, *blocks;
-	} ways[] = { { "emulate:2", "128", "1" },
-		         { "emulate:3", "512", "1" },
-		         { "emulate:4", "512", "4" },
-		         { "emulate:5", "512", "16" } };
 	static Trial t;
 	const char *dump = "cuda-half.ptx";
-	uint32_t different[COUNT(ways)] = { 0 };
 
-	(void)state;
 	setenv("MICROPROP_CUDA_DUMP", dump, 1);
-	for (uint64_t seed = 140; seed < 140 + NETWORKS; seed++) {
+	for (uint64_t seed = seed0; seed < seed0 + networks; seed++) {
 		double *first = NULL;
-		for (size_t i = 0; i < COUNT(ways); i++) {
+		Tally tally[UPDATES];
+		for (size_t i = 0; i < ways; i++) {
 			t.bits = t.roles = true;
-			trial_open(&t, seed, ways[i].how, ways[i].threads, ways[i].blocks, false);
+			t.least = least;
+			setenv("MICROPROP_CUDA_CLUSTER", way[i].cluster, 1);
+			trial_open(&t, seed, way[i].how, way[i].threads, way[i].blocks, false);
 			trial_train(&t, true, seed % 2 ? t.cases : 1 + t.cases / 2);
-			different[i] += first_line_has(dump, "of 640 threads");
-			first = first ? first : memcpy(calloc(t.links, sizeof *first), t.after, t.links * sizeof *first);
+			counts[i] += first_line_has(dump, line);
+			if (!first) {
+				first = memcpy(calloc(t.links, sizeof *first), t.after, t.links * sizeof *first);
+				memcpy(tally, t.tally, sizeof tally);
+			}
+			if (memcmp(first, t.after, t.links * sizeof *first) != 0)
+				print_error("%sway %zu, %llu cases\n", t.text, i, (unsigned long long)t.cases);
 			assert_memory_equal(first, t.after, t.links * sizeof *first);
+			assert_memory_equal(tally, t.tally, sizeof tally);
 			trial_close(&t);
 		}
 		free(first);
 	}
-	assert_int_equal(different[0], 0);
-	assert_true(different[1] && different[2] && different[3]);
 	t.bits = t.roles = false;
+	t.least = 0;
+	unsetenv("MICROPROP_CUDA_CLUSTER");
 	unsetenv("MICROPROP_CUDA_DUMP");
 	remove(dump);
+}
+
+/* A kernel whose warps have different work has the bits of others: 640 threads of one block, or of several. */
+static void roles_have_the_bits_of_rows(void **state)
+{
+	static const KernelWay ways[] = { { "emulate:2", "128", "1", "0" },
+		                              { "emulate:3", "512", "1", "0" },
+		                              { "emulate:4", "512", "4", "0" },
+		                              { "emulate:5", "512", "16", "0" } };
+	uint32_t different[COUNT(ways)] = { 0 };
+
+	(void)state;
+	ways_have_the_same_bits(ways, COUNT(ways), 140, NETWORKS, 0, "of 640 threads", different);
+	assert_int_equal(different[0], 0);
+	assert_true(different[1] && different[2] && different[3]);
+}
+
+/* So has one whose blocks have columns of hidden units: any number of blocks, and of warps. */
+static void columns_have_the_bits_of_rows(void **state)
+{
+	static const KernelWay ways[] = { { "emulate:2", "128", "1", "0" },
+		                              { "emulate:3", "512", "16", "16" },
+		                              { "emulate:5", "128", "2", "2" },
+		                              { "emulate:4", "512", "3", "3" },
+		                              { "emulate:7", "256", "5", "5" } };
+	uint32_t columns[COUNT(ways)] = { 0 };
+
+	(void)state;
+	ways_have_the_same_bits(ways, COUNT(ways), 160, 2 * NETWORKS, 66, "// columns:", columns);
+	assert_int_equal(columns[0], 0);
+	for (size_t i = 1; i < COUNT(ways); i++)
+		assert_true(columns[i]);
 }
 
 static bool is_tiled(const char *dump) { return first_line_has(dump, "// tiles:"); }
@@ -473,9 +516,13 @@ static void mutants_are_caught(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_networks_are_near),      cmocka_unit_test(shapes_have_the_same_bits),
-		cmocka_unit_test(bits_have_the_results_of_rows), cmocka_unit_test(roles_have_the_bits_of_rows),
-		cmocka_unit_test(tiles_have_the_bits_of_rows),   cmocka_unit_test(mutants_are_caught),
+		cmocka_unit_test(random_networks_are_near),
+		cmocka_unit_test(shapes_have_the_same_bits),
+		cmocka_unit_test(bits_have_the_results_of_rows),
+		cmocka_unit_test(roles_have_the_bits_of_rows),
+		cmocka_unit_test(columns_have_the_bits_of_rows),
+		cmocka_unit_test(tiles_have_the_bits_of_rows),
+		cmocka_unit_test(mutants_are_caught),
 	};
 	cmocka_set_test_filter(getenv("MICROPROP_TEST"));
 	return cmocka_run_group_tests(tests, NULL, NULL);

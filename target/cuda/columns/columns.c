@@ -87,14 +87,13 @@ static const char *covered(const EmitSource *s)
 {
 	const Job *j = s->job;
 
-	if (s->cluster < 2 || s->cluster > MOST_CLUSTER || s->teams != 1 || s->solo || s->half || s->test ||
-	    s->mode != JOB_UPDATE)
+	if (s->cluster < 2 || s->cluster > MOST_CLUSTER || s->teams != 1 || s->solo || s->test || s->mode != JOB_UPDATE)
 		return "the job";
 	if (s->kinds_of_leaves != 1 || s->leaves[0] != 1 || s->leaf_rows > 512)
 		return "leaves";
 	if (j->timed || j->noisy || j->noise || j->data.weight || needs_pending(s) || j->criteria)
 		return "noise, weights of cases, or a rule that needs all weights";
-	if (!j->data.from || j->data.value || !j->data.short_list)
+	if (!s->half && (!j->data.from || j->data.value || !j->data.short_list))
 		return "inputs";
 	if (j->panels != 2 || s->panel[0].kind || s->panel[1].kind)
 		return "links of several kinds";
@@ -103,7 +102,7 @@ static const char *covered(const EmitSource *s)
 
 /* ---- memory ---- */
 
-static uint32_t take(Columns *c, uint64_t bytes)
+uint32_t take(Columns *c, uint64_t bytes)
 {
 	Kernel *k = c->k;
 	uint32_t at = k->bytes;
@@ -114,19 +113,58 @@ static uint32_t take(Columns *c, uint64_t bytes)
 
 static uint32_t odd_quads(uint32_t floats) { return (((floats + 3) / 4) | 1) * 16; } /* rows begin in other banks */
 
-static void plan_memory(Columns *c)
+uint32_t plan_states(const Columns *c)
 {
-	Kernel *k = c->k;
-	const EmitSource *s = k->s;
 	uint32_t states = 0;
 
 	for (uint32_t v = 2; v < 2 + MAX_STATE; v++)
 		states = c->state[v] ? v - 1 : states;
+	return states;
+}
+
+void plan_cases_begin(Columns *c)
+{
+	Kernel *k = c->k;
+
 	c->at_bars = take(c, 8 * BARS);
 	c->at_bad = take(c, MOST_CLUSTER * 4); /* of each block */
 	c->at_stop = take(c, 8);
 	c->at_ended = take(c, 4);
 	k->at_cycles = take(c, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
+	k->at_doubles = take(c, tally_bytes(k));
+	k->at_judged = take(c, (uint64_t)round_up(c->rows, 32) * 8);
+	k->bytes = (uint32_t)round_up(k->bytes, 128);
+	c->at_cases = k->bytes;
+	c->at_count = take(c, 4);
+	c->at_numbers = take(c, 8 * P_COUNT);
+}
+
+void plan_cases_end(Columns *c)
+{
+	Kernel *k = c->k;
+	const DeviceData *d = &k->s->job->data;
+
+	k->target_row = k->half && k->half->y_bits ? 4 : (uint32_t)(d->targets | 1) * 4;
+	k->at_targets = take(c, (uint64_t)k->target_row * k->row_space + 16);
+	k->at_own = take(c, d->code_count ? k->row_space * sizeof(CodeOwn) : 0);
+	k->late_row = (late_at(k, NULL, false) / 16 | 1) * 16;
+	k->at_late = take(c, (uint64_t)k->late_row * k->row_space);
+	k->bytes = (uint32_t)round_up(k->bytes, 128);
+	c->cases_size = k->bytes - c->at_cases;
+	take(c, c->cases_size);
+}
+
+static void plan_memory(Columns *c)
+{
+	Kernel *k = c->k;
+	const EmitSource *s = k->s;
+	uint32_t states = plan_states(c);
+
+	plan_cases_begin(c);
+	c->at_lists = take(c, (uint64_t)c->rows * c->list_row);
+	k->bytes = (uint32_t)round_up(k->bytes, 128);
+	c->at_image = take(c, c->image + 4 * 2 * LIST_PAD); /* groups past the last list are read */
+	plan_cases_end(c);
 	k->at_rank = take(c, (uint64_t)c->inputs * 4);
 	/* weights of inputs, of the true unit, and a row of -0 that lists are filled up with */
 	c->from_size = (uint32_t)round_up((uint64_t)(c->inputs + 2) * c->own * 4, 16);
@@ -151,23 +189,6 @@ static void plan_memory(Columns *c)
 	c->at_hidden = take(c, (uint64_t)(c->hidden_pad + 1 + RING) * c->own * 4); /* rows past the last are read */
 	c->turned_pitch = (uint32_t)round_up(c->part_rows, c->bias_turn) * 4 + c->parts * c->part_pitch + 16;
 	c->at_turned = take(c, c->lists->bias ? (uint64_t)c->turned_pitch * c->own : 0);
-	k->at_doubles = take(c, tally_bytes(k));
-	k->at_judged = take(c, (uint64_t)round_up(c->rows, 32) * 8);
-	k->bytes = (uint32_t)round_up(k->bytes, 128);
-	c->at_cases = k->bytes;
-	c->at_count = take(c, 4);
-	c->at_numbers = take(c, 8 * P_COUNT);
-	c->at_lists = take(c, (uint64_t)c->rows * c->list_row);
-	k->bytes = (uint32_t)round_up(k->bytes, 128);
-	c->at_image = take(c, c->image + 4 * 2 * LIST_PAD); /* groups past the last list are read */
-	k->target_row = (uint32_t)(s->job->data.targets | 1) * 4;
-	k->at_targets = take(c, (uint64_t)k->target_row * k->row_space + 16);
-	k->at_own = take(c, s->job->data.code_count ? k->row_space * sizeof(CodeOwn) : 0);
-	k->late_row = (late_at(k, NULL, false) / 16 | 1) * 16;
-	k->at_late = take(c, (uint64_t)k->late_row * k->row_space);
-	k->bytes = (uint32_t)round_up(k->bytes, 128);
-	c->cases_size = k->bytes - c->at_cases;
-	take(c, c->cases_size);
 }
 
 uint32_t columns_each(uint32_t hidden, uint32_t blocks)
@@ -220,6 +241,35 @@ static void plan_parts(Columns *c)
 	c->pass_warps = c->parts > 1 ? c->team_warps / 2 : c->warps;
 }
 
+/* Of the network and the cluster. */
+void plan_sizes(Columns *c)
+{
+	const EmitSource *s = c->k->s;
+	uint32_t loads = formula_uses(s->formula, OP_LOAD) | formula_uses(s->formula, OP_STORE);
+
+	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+		c->state[v] = v == 1 || loads >> v & 1;
+	c->blocks = s->cluster;
+	c->inputs = s->job->data.inputs;
+	c->hidden = c->index->cols;
+	c->outputs = c->out->cols;
+	c->quads = (uint32_t)ceil_div(c->hidden, 4);
+	c->output_quads = (uint32_t)ceil_div(c->outputs, 4);
+	c->own = columns_each(c->hidden, c->blocks);
+	c->own_quads = c->own / 4;
+	c->workers = c->k->workers = s->threads - SIDE_WARPS * 32;
+	c->warps = c->workers / 32;
+	c->tallies = c->blocks < MOST_TALLIES ? 2 : MOST_TALLIES;
+}
+
+/* Of rows: those of a block are known. */
+void plan_row_turns(Columns *c)
+{
+	c->k->row_space = c->k->block_rows + 1;
+	c->all_turns = (uint32_t)ceil_div(c->rows, 32);
+	c->own_turns = (uint32_t)ceil_div(c->k->block_rows, 32);
+}
+
 static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
 {
 	Kernel *k = c->k;
@@ -232,6 +282,8 @@ static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
 	plan_judged(k);
 	if (!k->judged)
 		return "errors";
+	if (s->half)
+		return half_columns_plan(c);
 	why = steps_find(c);
 	if (why)
 		return why;
@@ -240,25 +292,10 @@ static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
 	why = steps_check(c);
 	if (why)
 		return why;
-	uint32_t loads = formula_uses(s->formula, OP_LOAD) | formula_uses(s->formula, OP_STORE);
-	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-		c->state[v] = v == 1 || loads >> v & 1;
-	c->blocks = s->cluster;
-	c->inputs = s->job->data.inputs;
-	c->hidden = c->index->cols;
-	c->outputs = c->out->cols;
-	c->quads = (uint32_t)ceil_div(c->hidden, 4);
-	c->output_quads = (uint32_t)ceil_div(c->outputs, 4);
-	c->own = columns_each(c->hidden, c->blocks);
-	c->own_quads = c->own / 4;
-	c->workers = s->threads - SIDE_WARPS * 32;
-	c->warps = c->workers / 32;
+	plan_sizes(c);
 	plan_parts(c);
-	k->row_space = k->block_rows + 1;
+	plan_row_turns(c);
 	c->turns = (uint32_t)ceil_div(c->part_rows, c->team_warps * 32);
-	c->all_turns = (uint32_t)ceil_div(c->rows, 32);
-	c->tallies = c->blocks < MOST_TALLIES ? 2 : MOST_TALLIES;
-	c->own_turns = (uint32_t)ceil_div(k->block_rows, 32);
 	if (c->own > MOST_COLUMNS || c->all_turns > MOST_TURNS || c->warps < 2)
 		return "hidden units, or rows";
 	plan_groups(c);
@@ -271,7 +308,6 @@ static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
 		return "weights to outputs";
 	c->image = image;
 	c->list_row = k->list_row = (uint32_t)round_up(s->list_longest, LIST_PAD) * 2;
-	k->workers = c->workers;
 	k->bytes = 0;
 	plan_memory(c);
 	return k->bytes > s->shared ? "shared memory" : NULL;
@@ -356,6 +392,21 @@ static void fill(Columns *c, uint32_t at, uint32_t bytes, float value)
 	loop_end(e, &l);
 }
 
+static void lists_begin(Columns *c)
+{
+	Emit *e = c->k->e;
+
+	fill(c, c->at_from + (c->inputs + 1) * c->own * 4, c->own * 4, -0.0f);
+	fill(c, c->at_hidden + c->hidden_pad * c->own * 4, c->own * 4, -0.0f);
+	if (c->to->bias != NO_BIAS) { /* the true unit */
+		uint32_t other = if_begin(e, same(e, c->row_group, imm(c->bias_group)));
+		for (uint32_t i = 0; i < 2; i++)
+			fill(c, c->at_act_t + i * c->act_t_size + c->bias_slot * c->pitch, c->parts * c->part_pitch, 1);
+		if_end(e, other);
+	}
+	ranks_stage(c->k);
+}
+
 static void memory_begin(Columns *c)
 {
 	Kernel *k = c->k;
@@ -365,15 +416,10 @@ static void memory_begin(Columns *c)
 	ins(e, "st.shared.v4.f32 [$], {0f00000000, 0f00000000, 0f00000000, 0f00000000}", add(e, l.i, k->memory));
 	loop_end(e, &l);
 	barrier_block(e);
-	fill(c, c->at_from + (c->inputs + 1) * c->own * 4, c->own * 4, -0.0f);
-	fill(c, c->at_hidden + c->hidden_pad * c->own * 4, c->own * 4, -0.0f);
-	if (c->to->bias != NO_BIAS) { /* the true unit */
-		uint32_t other = if_begin(e, same(e, c->row_group, imm(c->bias_group)));
-		for (uint32_t i = 0; i < 2; i++)
-			fill(c, c->at_act_t + i * c->act_t_size + c->bias_slot * c->pitch, c->parts * c->part_pitch, 1);
-		if_end(e, other);
-	}
-	ranks_stage(k);
+	if (c->half)
+		half_columns_begin(c);
+	else
+		lists_begin(c);
 	spent_begin(k);
 	uint32_t end = if_begin(e, same(e, k->tid, imm(0)));
 	bars_begin(c);
@@ -391,8 +437,12 @@ void places_derive(Columns *c)
 	c->lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
 	c->first_column = mul(e, k->member, c->own);
 	c->has_columns = less(e, c->first_column, imm(c->hidden));
-	c->row_group = divide(e, k->member, c->across);
-	c->output_group = modulo(e, k->member, c->across, c->row_group);
+	if (c->half) {
+		half_places(c);
+	} else {
+		c->row_group = divide(e, k->member, c->across);
+		c->output_group = modulo(e, k->member, c->across, c->row_group);
+	}
 	c->part = imm(0);
 	c->team_warp = c->warp;
 	if (c->parts >
@@ -637,7 +687,10 @@ const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out
 	c->done = label(e);
 	registers_begin(c);
 	memory_begin(c);
-	weights_move(c, false);
+	if (c->half)
+		half_weights_move(c, false);
+	else
+		weights_move(c, false);
 	side_begin(c);
 	barrier_block(e);
 	cluster_sync(c); /* memory of all blocks is ready */
@@ -645,7 +698,10 @@ const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out
 		side[i] = label(e);
 		ins(e, "@$ bra L#", same(e, c->warp, imm(c->warps + i)), side[i]);
 	}
-	workers_emit(c);
+	if (c->half)
+		half_workers(c);
+	else
+		workers_emit(c);
 	for (uint32_t i = 0; i < SIDE_WARPS; i++) {
 		ins(e, "bra L#", c->done);
 		label_here(e, side[i]);
@@ -655,7 +711,10 @@ const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out
 	label_here(e, c->done);
 	places_derive(c);
 	cluster_sync(c); /* no block ends while others write to it */
-	weights_move(c, true);
+	if (c->half)
+		half_weights_move(c, true);
+	else
+		weights_move(c, true);
 	spent_store(k);
 	ins(e, "ret");
 	buf_printf(out,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* columns: the kernel for batches of one leaf, of a network with index lists and one layer of hidden units.
+/* columns: the kernel for batches of one leaf, of a network with index lists and one layer of hidden units. In bf16,
+ * inputs are bits, and half_columns.c says what is different.
  *
  *   steps of the device --columns.c--> Columns: who has what --rows.c, gradient.c, side.c, tallies.c--> text
  *
@@ -33,7 +34,7 @@
 #ifndef COLUMNS_H
 #define COLUMNS_H
 
-#include "emit.h"
+#include "half_emit.h"
 
 typedef struct ColumnsShape {
 	uint32_t threads, shared;
@@ -120,6 +121,7 @@ typedef struct Columns {
 	Reg turn;                         /* the block that forms the tally of the update */
 	Reg update;                       /* its number in the job */
 	uint32_t done;                    /* label */
+	struct HalfColumns *half;         /* bf16; NULL: floats */
 } Columns;
 
 Reg remote(Columns *c, Reg rank, Reg at);         /* address `at` of shared memory, in another block */
@@ -144,6 +146,13 @@ Reg updates_load(Columns *c); /* of the job */
 UpdateLoop updates_begin(Columns *c);
 void updates_end(Columns *c, const UpdateLoop *l);
 Kernel *update_kernel(Columns *c); /* as functions of emit see it: cases of this update */
+
+uint32_t take(Columns *c, uint64_t bytes); /* of shared memory */
+void plan_sizes(Columns *c);               /* of the network and the cluster */
+void plan_row_turns(Columns *c);           /* of rows: those of a block are known */
+void plan_cases_begin(Columns *c);         /* what side warps have, and what cases of an update begin with; */
+void plan_cases_end(Columns *c);           /* with targets and outputs; twice */
+uint32_t plan_states(const Columns *c);    /* variables of a weight besides itself */
 
 /* ---- sync.c ---- */
 
@@ -174,7 +183,10 @@ void errors_back(Columns *c);                                  /* deltas of hidd
 /* ---- gradient.c ---- */
 
 void weights_move(Columns *c, bool out); /* from global memory, or back */
-void dense_emit(Columns *c);             /* by the dense warps; both leave if the job stops */
+PlaceNumbers rule_begin(Columns *c, const DevicePanel *p);
+/* Four weights side by side at `at`, and their state, each `size` bytes behind the other. w: the new weights */
+void rule_quad(Columns *c, const PlaceNumbers *n, const Reg g[4], Reg at, uint32_t size, Reg w[4]);
+void dense_emit(Columns *c); /* by the dense warps; both leave if the job stops */
 void lists_emit(Columns *c);
 
 /* ---- side.c ---- */
@@ -184,6 +196,44 @@ void copy_emit(Columns *c);  /* their loops of updates */
 void judge_emit(Columns *c);
 Reg advanced(Columns *c, Reg cycle);                          /* number of the next update in the cycle */
 void chunk_load(Columns *c, Reg number, Reg rows, Reg cases); /* of an update; cases: D */
+
+/* ---- half_columns.c: bf16 ---- */
+
+/* Weights from inputs and their rounded forms are tiles of 16 inputs by 8 columns, as a warp has their gradient; those
+ * to outputs are tiles too, each of which a block has. */
+typedef struct HalfColumns {
+	const InputColumns *in;
+	uint32_t tiles, down;           /* of weights from inputs: across and down */
+	uint32_t to_down, to_across;    /* tiles of weights to outputs, of which a block has */
+	uint32_t own_tiles;             /* so many at most */
+	uint32_t slices, row_tiles;     /* of all rows; tiles of 16 rows of a block, */
+	uint32_t split;                 /* which so many warps share */
+	uint32_t from_rows, sent_bytes; /* inputs, and the true unit; new weights to outputs */
+	/* bytes in shared memory */
+	uint32_t at_from, from_pitch, at_start, at_master, master_size, at_to, to_pitch, to_start, to_size, at_own,
+		own_size;
+	uint32_t at_act, act_row, at_act_h, act_pitch, at_delta_h, delta_pitch, at_hidden, hidden_pitch, at_sums;
+} HalfColumns;
+
+const char *half_columns_plan(Columns *c);
+void half_columns_begin(Columns *c);
+void half_places(Columns *c); /* registers that functions of bf16 need */
+void half_weights_move(Columns *c, bool out);
+void half_workers(Columns *c);
+Reg half_tile(Columns *c, uint32_t slot); /* of weights to outputs: number of the block's tile */
+
+/* ---- half_passes.c ---- */
+
+void half_hidden(Columns *c); /* activations of the block's columns */
+void half_rows_pass(Columns *c);
+void half_turn(Columns *c); /* words of inputs, by warps that have no rows */
+
+/* ---- half_changes.c ---- */
+
+void half_dense(Columns *c, uint32_t first, uint32_t warps); /* sums of the block's slices, to blocks of tiles */
+void half_rules(Columns *c);                                 /* gradients of the block's weights, and the rule */
+/* Sums of a lane are pairs of rows 8 apart: two lanes make quads of them, the first one of the upper row. */
+void lanes_quad(Columns *c, const Reg sum[4], Reg q[4]);
 
 /* ---- tallies.c ---- */
 

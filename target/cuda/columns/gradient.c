@@ -116,7 +116,7 @@ static Reg number_load(Columns *c, uint32_t p)
 	return load(c->k->e, REG_G, "ld.shared.f64", c->now, c->at_numbers + 8 * p);
 }
 
-static PlaceNumbers rule_begin(Columns *c, const DevicePanel *p)
+PlaceNumbers rule_begin(Columns *c, const DevicePanel *p)
 {
 	Kernel *k = c->k;
 	const Formula *f = k->s->formula;
@@ -148,8 +148,7 @@ static Reg rule_place(Columns *c, const PlaceNumbers *n, Reg g, Reg at, uint32_t
 	return variable[1];
 }
 
-/* The same of four weights side by side. */
-static void rule_quad(Columns *c, const PlaceNumbers *n, const Reg g[4], Reg at, uint32_t size)
+void rule_quad(Columns *c, const PlaceNumbers *n, const Reg g[4], Reg at, uint32_t size, Reg w[4])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
@@ -174,6 +173,8 @@ static void rule_quad(Columns *c, const PlaceNumbers *n, const Reg g[4], Reg at,
 		if (stores >> v & 1)
 			store_quad(e, "shared", at, (v - 1) * size, old[v]);
 	infinite_check(k, bad);
+	for (uint32_t i = 0; i < 4; i++)
+		w[i] = old[1][i];
 }
 
 /* ---- weights to outputs ---- */
@@ -434,8 +435,9 @@ static void lists_loop(Columns *c, const PlaceNumbers *n, Reg warp, uint32_t war
 		p.sum[0][i] = zero_float(e);
 	p.word = list_word(one, p.input);
 	list_rows_add(one, 4, &p);
+	Reg w[4];
 	rule_quad(c, n, p.sum[0], add(e, mad(e, p.input, c->own * 4, mad(e, q, 16, k->memory)), imm(c->at_from)),
-	          c->from_size);
+	          c->from_size, w);
 	if_end(e, past);
 	loop_end(e, &l);
 }

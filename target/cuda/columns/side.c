@@ -77,7 +77,22 @@ static void lists_copy(Columns *c, const Ahead *a, Reg to)
 	}
 }
 
-/* The same by input. */
+/* bf16: a bit of each input, by row. */
+static void bits_copy(Columns *c, const Ahead *a, Reg to)
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	uint32_t bytes = k->s->job->data.bits_row * 4;
+
+	for (uint32_t t = 0; t < c->all_turns; t++) {
+		Reg row = add(e, c->lane, imm(32 * t)), at = mad(e, row, k->half->bits_row, to);
+		Reg from = place(e, POINTER(k, data.bits), case_of(c, a->number[t]), bytes);
+		for (uint32_t q = 0; q < bytes; q += 16)
+			ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", at, k->half->at_bits + q, from, q);
+	}
+}
+
+/* Index lists by input. */
 static void image_copy(Columns *c, Reg number, Reg to)
 {
 	Emit *e = c->k->e;
@@ -100,8 +115,10 @@ static void targets_copy(Columns *c, const Ahead *a, Reg to, Reg rows)
 		Reg is = op2(e, REG_P, "and.pred", less(e, own, imm(k->block_rows)), less(e, batch_row(c, own), rows));
 		uint32_t past = if_begin(e, is);
 		Reg at = add(e, mad(e, own, k->target_row, to), imm(k->at_targets));
-		Reg from = place(e, POINTER(k, data.y), number, 4 * targets);
-		for (uint32_t i = 0; i < targets; i++)
+		bool words = k->half && k->half->y_bits;
+		Reg from =
+			words ? place(e, POINTER(k, data.y_bits), number, 4) : place(e, POINTER(k, data.y), number, 4 * targets);
+		for (uint32_t i = 0; i < (words ? 1 : targets); i++)
 			ins(e, "cp.async.ca.shared.global [$+#], [$+#], 4", at, 4 * i, from, 4 * i);
 		if (k->s->job->data.code_count)
 			ins(e, "cp.async.cg.shared.global [$+#], [$], 16", mad(e, own, sizeof(CodeOwn), to), k->at_own,
@@ -117,8 +134,12 @@ static void cases_copy(Columns *c, const Ahead *a, Reg to)
 	Emit *e = k->e;
 
 	remark(e, "cases of an update");
-	image_copy(c, a->cycle, to);
-	lists_copy(c, a, to);
+	if (c->half) {
+		bits_copy(c, a, to);
+	} else {
+		image_copy(c, a->cycle, to);
+		lists_copy(c, a, to);
+	}
 	targets_copy(c, a, to, a->rows);
 	uint32_t past = if_begin(e, less(e, c->lane, imm(P_COUNT)));
 	ins(e, "cp.async.ca.shared.global [$+#], [$], 8", mad(e, c->lane, 8, to), c->at_numbers,

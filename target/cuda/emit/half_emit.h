@@ -85,7 +85,8 @@ uint64_t transposed_bytes(const Kernel *k, uint32_t rows);
 uint64_t bits_bytes(const Kernel *k, uint32_t rows);                      /* in shared memory */
 const InputColumns *bits_of(const Kernel *k, uint32_t buf, uint32_t col); /* NULL: columns are no bits */
 void bits_stage(Kernel *k);
-void bits_turn(Kernel *k, uint32_t first);                                    /* for gradients; rows are there */
+enum { TURNED_AT_ONCE = 4 };
+void bits_turn(Kernel *k, uint32_t first, uint32_t most); /* for gradients; rows are there. most: TURNED_AT_ONCE */
 void bits_fragments(Kernel *k, const Reg *word, uint32_t count, Reg f[2][4]); /* count: 2 of rows, 1 of columns */
 Reg bits_row_at(Kernel *k, const InputColumns *in, Reg row);
 Reg bits_input_at(Kernel *k, const InputColumns *in, Reg input);
@@ -102,6 +103,14 @@ void bits_rows(Kernel *k, const BitsInputs *x, uint32_t row, uint32_t first, uin
 enum { TILES_HIGH = 4, TILES_WIDE = 8, WARP_TILES = 16, STEPS_KNOWN = 16 }; /* tiles of a warp; steps of 16 sources */
 void fragments_load(Kernel *k, Reg *f, uint32_t matrices, bool transposed, Reg at, uint32_t offset);
 void multiply_add(Emit *e, const Reg sum[4], const Reg a[4], const Reg b[2], const Reg *start);
+/* Sums of a product that a warp has. */
+typedef struct Sums {
+	Reg sum[WARP_TILES][4]; /* [high][wide] */
+	Reg row, col;           /* of the lane's first sum: row of the chunk, column of the product */
+} Sums;
+/* Outputs and deltas of two columns of tile j, row 8 r, from their net inputs v; late rows are stored. */
+void half_outputs(Kernel *k, const DeviceStep *s, const DeviceStep *errors, const Sums *x, uint32_t r, uint32_t j,
+                  Reg real, Reg v[2]);
 bool half_is_through(const Kernel *k);
 uint32_t half_judged_threads(const Kernel *k); /* apart: that wait for ROWS_JUDGED */
 void half_steps(Kernel *k, uint32_t first, uint32_t end);

@@ -101,12 +101,14 @@ static Reg square_turn(Kernel *k, Reg x)
 	return x;
 }
 
-/* Words of inputs from words of rows, a square for each warp from `first` on. */
-void bits_turn(Kernel *k, uint32_t first)
+/* Words of inputs from words of rows, up to `most` squares at a time for each warp from `first` on: instructions of one
+ * wait for each other, those of several are under way together. */
+void bits_turn(Kernel *k, uint32_t first, uint32_t most)
 {
 	Emit *e = k->e;
 	const Half *h = k->half;
 	uint32_t words = k->s->job->data.bits_row, squares = (uint32_t)ceil_div(k->block_rows, SQUARE) * words;
+	uint32_t warps = k->s->threads / 32 - first, each = min_u32(most, max_u32(1, squares / warps));
 
 	if (!is_turned(k))
 		return;
@@ -116,13 +118,24 @@ void bits_turn(Kernel *k, uint32_t first)
 		there = unless_begin(e, op2(e, REG_P, "setp.eq.u64", h->staged, h->transposed));
 		ins(e, "mov.u64 $, $", h->transposed, h->staged);
 	}
-	Reg col = place_column(e, h->lane);
-	Loop l = loop_begin(e, add(e, h->warp, imm(-first)), imm(squares), k->s->threads / 32 - first);
-	Reg down = divide(e, l.i, words), word = modulo(e, l.i, words, down);
-	Reg row = op2(e, REG_R, "min.u32", mad(e, down, SQUARE, col), imm(k->block_rows - 1));
-	Reg x = load(e, REG_R, "ld.shared.u32", mad(e, row, h->bits_row, mad(e, word, 4, cases_memory(k))), h->at_bits);
-	ins(e, "st.shared.u32 [$+#], $", mad(e, l.i, SQUARE * 4, mad(e, col, 4, k->memory)), h->at_transposed,
-	    square_turn(k, x));
+	Reg col = place_column(e, h->lane), x[TURNED_AT_ONCE], number[TURNED_AT_ONCE];
+	Loop l = loop_begin(e, add(e, h->warp, imm(-first)), imm(squares), warps * each);
+	for (uint32_t i = 0; i < each; i++) {
+		number[i] = i ? add(e, l.i, imm(i * warps)) : l.i;
+		Reg at = i ? op2(e, REG_R, "min.u32", number[i], imm(squares - 1)) : number[i];
+		Reg down = divide(e, at, words), word = modulo(e, at, words, down);
+		Reg row = op2(e, REG_R, "min.u32", mad(e, down, SQUARE, col), imm(k->block_rows - 1));
+		x[i] = load(e, REG_R, "ld.shared.u32", mad(e, row, h->bits_row, mad(e, word, 4, cases_memory(k))), h->at_bits);
+	}
+	for (uint32_t i = 0; i < each; i++)
+		x[i] = square_turn(k, x[i]);
+	for (uint32_t i = 0; i < each; i++) {
+		uint32_t past = i ? if_begin(e, less(e, number[i], imm(squares))) : 0;
+		ins(e, "st.shared.u32 [$+#], $", mad(e, number[i], SQUARE * 4, mad(e, col, 4, k->memory)), h->at_transposed,
+		    x[i]);
+		if (i)
+			if_end(e, past);
+	}
 	loop_end(e, &l);
 	if (h->once)
 		if_end(e, there);

@@ -73,12 +73,6 @@ static HalfTask task_choose(uint32_t rows, uint32_t cols, uint32_t warps, uint32
 
 /* ---- sums ---- */
 
-/* Sums of a product that a warp has. */
-typedef struct Sums {
-	Reg sum[WARP_TILES][4]; /* [high][wide] */
-	Reg row, col;           /* of the lane's first sum: row of the chunk, column of the product */
-} Sums;
-
 static Reg rows_base(Kernel *k) { return add(k->e, k->memory, imm(k->at_rows)); }
 
 static void two_load(Emit *e, Reg v[2], Reg at, uint32_t offset)
@@ -191,8 +185,8 @@ static void pair_deltas(Kernel *k, const DeviceStep *s, Reg at, uint32_t offset,
 	}
 }
 
-static void half_outputs(Kernel *k, const DeviceStep *s, const DeviceStep *errors, const Sums *x, uint32_t r,
-                         uint32_t j, Reg real, Reg v[2])
+void half_outputs(Kernel *k, const DeviceStep *s, const DeviceStep *errors, const Sums *x, uint32_t r, uint32_t j,
+                  Reg real, Reg v[2])
 {
 	Emit *e = k->e;
 	Reg row = add(e, x->row, imm(8 * r)), col = add(e, x->col, imm(8 * j)), weight = imm_f(1), out[2];
@@ -674,7 +668,7 @@ static void half_through(Kernel *k)
 	if (loops)
 		judged_wait(k);
 	if (tiles * split >= warps)
-		bits_turn(k, 0);
+		bits_turn(k, 0, 1);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", h->warp, imm(tiles * split)), others);
 	Loop l = { 0 };
 	if (loops)
@@ -696,7 +690,7 @@ static void half_through(Kernel *k)
 	ins(e, "bra L#", end);
 	label_here(e, others);
 	if (tiles * split < warps)
-		bits_turn(k, tiles * split);
+		bits_turn(k, tiles * split, 1);
 	label_here(e, end);
 }
 
@@ -737,7 +731,7 @@ void half_steps(Kernel *k, uint32_t first, uint32_t end)
 	}
 	if (!k->s->tiled) {
 		judged_wait(k);
-		bits_turn(k, 0);
+		bits_turn(k, 0, 1);
 	}
 	for (uint32_t i = first; i < end; i++) {
 		const DeviceStep *d = &k->s->step[i];
