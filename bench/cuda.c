@@ -35,7 +35,7 @@ static void set(Ctx *cx, Options *o, const char *name, const char *value)
 		fail(cx, MP_BAD_INPUT, remedy, "%s", wrong);
 }
 
-enum { ORDERED_EPOCHS = 64, MOST_EPOCHS = 256 }; /* of a call, as the trainer has them */
+enum { ORDERED_EPOCHS = 64, MOST_EPOCHS = 1024 }; /* of a call, as the trainer has them */
 
 /* In calls of up to MOST_EPOCHS epochs. order: NULL, or that of the examples of ORDERED_EPOCHS. */
 static void train(Program *p, const Options *o, uint64_t examples, uint64_t batch, const uint64_t *order,

@@ -13,7 +13,7 @@ void run_activations(Run *r, const Data *data, const Group *g, uint32_t tick, do
 
 /* ---- bulk.c: several updates in one call of the target ---- */
 
-enum { BULK_EPOCHS = 256, BULK_DIFFERENT = 64 }; /* at most; updates whose numbers differ */
+enum { BULK_EPOCHS = 1024, BULK_DIFFERENT = 64 }; /* at most; updates whose numbers differ */
 typedef struct Bulk {
 	const Target *target;
 	Program *program;
