@@ -238,8 +238,8 @@ static void agree(uint64_t seed, uint32_t most, Draft kind)
 	close_trial(&t);
 }
 
-/* MICROPROP_NETWORKS=N: N more. MICROPROP_TEST_GPU=1: on a GPU, as MICROPROP_CUDA says. MICROPROP_TEST=NAME: only this
- * test. */
+/* MICROPROP_SEED=N: from network N on, as `make check` does. MICROPROP_NETWORKS=N: N more. MICROPROP_TEST_GPU=1: on a
+ * GPU, as MICROPROP_CUDA says. MICROPROP_TEST=NAME: only this test. */
 static void agree_all(Draft kind, uint64_t wanted)
 {
 	static const uint32_t sizes[] = { 6, 20, 6, 40, 3 };
@@ -255,7 +255,7 @@ static void agree_all(Draft kind, uint64_t wanted)
 static void random_networks_agree(void **state)
 {
 	(void)state;
-	agree_all((Draft){ .plain = false }, 30);
+	agree_all((Draft){ .plain = false }, 18);
 }
 
 /* ---- mutants ---- */
@@ -328,15 +328,15 @@ static void mutants_are_caught(void **state)
 static void settling_networks_agree(void **state)
 {
 	(void)state;
-	agree_all((Draft){ .settles = true }, 20);
+	agree_all((Draft){ .settles = true }, 12);
 }
 
 /* Noise, settings of groups and blocks, ties, all unit functions. */
 static void shaped_networks_agree(void **state)
 {
 	(void)state;
-	agree_all((Draft){ .shaped = true, .all = true }, 25);
-	agree_all((Draft){ .shaped = true, .all = true, .settles = true }, 12);
+	agree_all((Draft){ .shaped = true, .all = true }, 14);
+	agree_all((Draft){ .shaped = true, .all = true, .settles = true }, 7);
 }
 
 int main(void)
