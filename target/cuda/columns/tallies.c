@@ -3,7 +3,7 @@
  * epochs; a word for all blocks, before they make an update.
  *
  * The chain of the sums of an update takes longer than an update: blocks take turns, and the last block joins what they
- * have, in order. Nobody waits for it but at the end of an epoch. Must hold: when rows of an update are sent, those of
+ * have, in order. Only the end of an epoch waits for it. Must hold: when rows of an update are sent, those of
  * the one before at the same place have been summed; TALLIED says so too. */
 #include "columns.h"
 
