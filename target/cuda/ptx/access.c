@@ -362,6 +362,11 @@ void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		check_same_word(g, w, i, mask, place, data);
 }
 
+uint64_t lane_wide(const Grid *g, const Warp *w, uint32_t slot, uint32_t lane)
+{
+	return lane_word(g, w, slot, lane, true);
+}
+
 uint32_t lane_value(const Grid *g, const Warp *w, uint32_t slot, uint32_t lane)
 {
 	return (uint32_t)lane_word(g, w, slot, lane, false);
@@ -376,6 +381,15 @@ uint8_t *shared_place(Grid *g, Warp *w, const Insn *i, uint32_t lane, uint32_t b
 	else
 		check_read(g, w, &p, lane);
 	touch(g, w, IN_SHARED, &p, lane, how);
+	return p.at;
+}
+
+const uint8_t *shared_read(Grid *g, Warp *w, uint32_t address, uint32_t lane, uint32_t bytes)
+{
+	Place p = place(g, w, IN_SHARED, address, lane, bytes);
+
+	check_read(g, w, &p, lane);
+	touch(g, w, IN_SHARED, &p, lane, ACCESS_READ);
 	return p.at;
 }
 

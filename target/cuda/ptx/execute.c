@@ -564,6 +564,9 @@ static void execute_one(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	case OP_REDUX: execute_redux(g, w, i, mask); break;
 	case OP_MMA: matrix_multiply(g, w, i, mask); break;
 	case OP_LDMATRIX: access_matrices(g, w, i, mask); break;
+	case OP_GROUP_PRODUCT: group_product(g, w, i, mask); break;
+	case OP_GROUP_COMMIT: group_commit(w); break;
+	case OP_GROUP_WAIT: group_wait(w, (uint32_t)i->offset); break;
 	case OP_BRANCH: execute_branch(w, i, mask); break;
 	case OP_EXIT: execute_exit(g, w, mask); break;
 	case OP_TRAP: grid_fail(g, w, one_lane(mask), "trap"); break;

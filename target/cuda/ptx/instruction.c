@@ -669,6 +669,12 @@ static void parse_ldmatrix(Parser *p, Insn *i, Parts *s)
 	take_address(p, i, IN_SHARED);
 }
 
+static void parse_group(Parser *p, Insn *i, Parts *s)
+{
+	if (!group_parse(p, i, s->whole))
+		unknown(p, s);
+}
+
 static void parse_branch(Parser *p, Insn *i, Parts *s)
 {
 	part_take(s, "uni");
@@ -685,6 +691,14 @@ static void parse_fence(Parser *p, Insn *i, Parts *s)
 	static const char *const levels[] = { "cta", "cluster", "gpu", "sys", "gl" };
 	bool fence = ptx_is(s->part[0], "fence");
 
+	if (fence && part_take(s, "proxy")) { /* stores are seen by products of warpgroups */
+		if (!part_take(s, "async"))
+			unknown(p, s);
+		part_take(s, "shared::cta");
+		parts_end(p, s);
+		i->op = OP_NOTHING;
+		return;
+	}
 	if (fence && !part_take(s, "acq_rel"))
 		part_take(s, "sc");
 	int level = part_of(s, levels, fence ? 4 : COUNT(levels));
@@ -729,7 +743,7 @@ static const struct {
 	{ "membar", parse_fence },      { "fence", parse_fence },    { "prefetch", parse_prefetch },
 	{ "nanosleep", parse_sleep },   { "exit", parse_end },       { "ret", parse_end },
 	{ "trap", parse_end },          { "mma", parse_mma },        { "ldmatrix", parse_ldmatrix },
-	{ "mbarrier", parse_mbarrier },
+	{ "mbarrier", parse_mbarrier }, { "wgmma", parse_group },
 };
 
 static void parse_operation(Parser *p, Insn *i, Parts *s)

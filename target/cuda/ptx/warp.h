@@ -66,7 +66,10 @@ typedef enum Op {
 	OP_MATCH,
 	OP_REDUX, /* sub: an AtomicOp */
 	OP_MMA,
-	OP_LDMATRIX, /* sub: transposed; width: matrices */
+	OP_LDMATRIX,      /* sub: transposed; width: matrices */
+	OP_GROUP_PRODUCT, /* wgmma; width: tiles of 8 columns; list: their sums; offset: added to what is there */
+	OP_GROUP_COMMIT,
+	OP_GROUP_WAIT, /* offset: groups that may be left */
 	OP_BRANCH,
 	OP_EXIT,
 	OP_TRAP,
@@ -111,9 +114,10 @@ typedef struct Insn {
 	bool remote;                           /* shared memory of any block of the cluster */
 	uint32_t guard;                        /* slot; NO_SLOT: always */
 	uint32_t d[MOST_RESULTS], a[MOST_SOURCES];
-	int64_t offset;  /* of an address; or a number of the instruction itself */
-	uint32_t target; /* of a branch */
-	uint32_t at;     /* in the text */
+	const uint32_t *list; /* slots that are results and sources: of products of warpgroups */
+	int64_t offset;       /* of an address; or a number of the instruction itself */
+	uint32_t target;      /* of a branch */
+	uint32_t at;          /* in the text */
 } Insn;
 
 typedef struct AluRow {
@@ -280,6 +284,11 @@ typedef struct Copy {
 	uint8_t data[16];
 } Copy;
 
+/* A sum of a warpgroup's product that is not there yet. */
+typedef struct Flight {
+	uint32_t slot, group;
+} Flight;
+
 typedef struct Block Block;
 typedef struct Warp {
 	Block *block;
@@ -295,12 +304,15 @@ typedef struct Warp {
 	uint32_t group[LANES]; /* copies that each lane has committed */
 	Copy *copy;
 	uint64_t copies, copy_cap;
-	uint32_t waits_at;  /* barrier; BARRIERS: that of its cluster, */
-	uint32_t phase;     /* and in which phase of it the warp has arrived; 0: it has not */
-	uint32_t red_value; /* given to bar.red */
-	uint32_t *clock;    /* races: [warps of the grid] */
-	uint32_t *seen;     /* races: clocks read by relaxed loads, waiting for a fence; */
-	uint32_t *shown;    /* clock at the last fence */
+	Flight *flight;
+	uint64_t flights, flight_cap;
+	uint32_t flight_group; /* groups that were committed */
+	uint32_t waits_at;     /* barrier; BARRIERS: that of its cluster, */
+	uint32_t phase;        /* and in which phase of it the warp has arrived; 0: it has not */
+	uint32_t red_value;    /* given to bar.red */
+	uint32_t *clock;       /* races: [warps of the grid] */
+	uint32_t *seen;        /* races: clocks read by relaxed loads, waiting for a fence; */
+	uint32_t *shown;       /* clock at the last fence */
 	bool has_shown;
 	uint32_t syncs; /* own clock among the lanes of the warp */
 } Warp;
@@ -383,7 +395,9 @@ void access_wait(Grid *g, Warp *w, int64_t left, uint32_t mask);
 void access_matrices(Grid *g, Warp *w, const Insn *i, uint32_t mask); /* ldmatrix */
 /* Where a lane accesses shared memory, of any block if the instruction says so; checked and noted. */
 uint8_t *shared_place(Grid *g, Warp *w, const Insn *i, uint32_t lane, uint32_t bytes, Access how);
+const uint8_t *shared_read(Grid *g, Warp *w, uint32_t address, uint32_t lane, uint32_t bytes);
 uint32_t lane_value(const Grid *g, const Warp *w, uint32_t slot, uint32_t lane);
+uint64_t lane_wide(const Grid *g, const Warp *w, uint32_t slot, uint32_t lane);
 uint64_t atomic_apply(AtomicOp op, Type t, uint64_t old, uint64_t b, uint64_t c);
 
 /* ---- mbarrier.c ---- */
@@ -392,6 +406,12 @@ void store_async(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 
 /* ---- matrix.c ---- */
 void matrix_multiply(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+
+/* ---- groups.c ---- */
+bool group_parse(Parser *p, Insn *i, Token name); /* false: it is another instruction */
+void group_product(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+void group_commit(Warp *w);
+void group_wait(Warp *w, uint32_t left);
 
 /* ---- floats.c ---- */
 void floats_apply(FloatOp op, bool ftz, uint32_t *d, const uint32_t *a, const uint32_t *b, const uint32_t *c);

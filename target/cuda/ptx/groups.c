@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* Products of warpgroups: wgmma.mma_async.m64nNk16 of bf16 operands with sums in f32. In: a in registers or, like b, in
+ * shared memory. Out: d = a b + d.
+ *
+ * Operands in shared memory are tiles of 8 x 8 numbers, 128 bytes each, without swizzling; a descriptor says how far
+ * apart tiles are: LEADING bytes from one to the next in the depth, STRIDE across it. A warp has 16 of the 64 rows,
+ * whatever the other three do. Sums of a product are as those of mma (matrix.c). They are not there before
+ * wgmma.wait_group: until then their registers count as never written. What a product reads is read when it begins; a
+ * store by another warp between that and the wait is not seen. */
+#include <string.h>
+
+#include "warp.h"
+
+enum { SIDE = 8, DEPTH = 16, WARP_ROWS = 16, TILE_BYTES = 128, GROUP_WARPS = 4, MOST_TILES = 32 };
+enum { IN_REGISTERS = 1, A_TRANSPOSED = 2, B_TRANSPOSED = 4 }; /* Insn.sub */
+
+/* ---- text ---- */
+
+static bool shape_take(Token t, uint32_t *tiles)
+{
+	static const char before[] = "wgmma.mma_async.sync.aligned.m64n", after[] = "k16.f32.bf16.bf16";
+	uint64_t n;
+	Token number = { t.s + strlen(before), 0 };
+
+	if (t.len <= strlen(before) + strlen(after) || memcmp(t.s, before, strlen(before)) != 0 ||
+	    memcmp(t.s + t.len - strlen(after), after, strlen(after)) != 0)
+		return false;
+	number.len = t.len - (uint32_t)(strlen(before) + strlen(after));
+	if (!ptx_whole(number, &n) || !n || n % SIDE || n > SIDE * MOST_TILES)
+		return false;
+	*tiles = (uint32_t)n / SIDE;
+	return true;
+}
+
+static uint32_t flag(Parser *p)
+{
+	Token at = p->now;
+	uint64_t v;
+
+	ptx_expect(p, ",");
+	at = p->now;
+	if (!ptx_whole(at, &v) || v > 1)
+		parse_fail(p, at, NULL, "expected 0 or 1");
+	ptx_next(p);
+	return (uint32_t)v;
+}
+
+/* d, a, b, keep, sign of a, sign of b[, transposed a], transposed b */
+static void parse_product(Parser *p, Insn *i, uint32_t tiles)
+{
+	Token at = p->now;
+	uint32_t *sum = NEW(&p->m->arena, 4 * (size_t)tiles, uint32_t);
+
+	i->op = OP_GROUP_PRODUCT;
+	i->width = (uint8_t)tiles;
+	i->list = sum;
+	if (take_list(p, sum, 4 * tiles, T_F32, true, false) != 4 * tiles)
+		parse_fail(p, at, NULL, "expected %u registers", 4 * tiles);
+	ptx_expect(p, ",");
+	if (ptx_is(p->now, "{")) {
+		i->sub |= IN_REGISTERS;
+		i->sources = (uint8_t)take_list(p, i->a, 4, T_B32, false, false);
+		if (i->sources != 4)
+			parse_fail(p, at, NULL, "expected 4 registers of the first operand");
+	} else {
+		add_source(p, i, T_B64);
+	}
+	add_source(p, i, T_B64);
+	i->offset = flag(p);
+	if (!flag(p) || !flag(p))
+		parse_fail(p, at, NULL, "operands with their signs changed are not known");
+	if (!(i->sub & IN_REGISTERS) && flag(p))
+		i->sub |= A_TRANSPOSED;
+	if (flag(p))
+		i->sub |= B_TRANSPOSED;
+}
+
+bool group_parse(Parser *p, Insn *i, Token name)
+{
+	uint32_t tiles;
+
+	if (shape_take(name, &tiles)) {
+		parse_product(p, i, tiles);
+	} else if (ptx_is(name, "wgmma.fence.sync.aligned")) {
+		i->op = OP_NOTHING;
+	} else if (ptx_is(name, "wgmma.commit_group.sync.aligned")) {
+		i->op = OP_GROUP_COMMIT;
+	} else if (ptx_is(name, "wgmma.wait_group.sync.aligned")) {
+		i->op = OP_GROUP_WAIT;
+		i->offset = (int64_t)take_immediate(p, T_U32);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* ---- sums that are not there yet ---- */
+
+static bool in_flight(const Warp *w, uint32_t slot, uint64_t *at)
+{
+	for (*at = 0; *at < w->flights; ++*at)
+		if (w->flight[*at].slot == slot)
+			return true;
+	return false;
+}
+
+static void flight_begin(Grid *g, Warp *w, uint32_t slot)
+{
+	uint64_t at;
+
+	if (!in_flight(w, slot, &at)) {
+		w->flight = arena_reserve(&g->arena, w->flight, w->flights, &w->flight_cap, sizeof *w->flight);
+		w->flights++;
+	}
+	w->flight[at] = (Flight){ slot, w->flight_group };
+	w->defined[slot] = 0;
+}
+
+void group_commit(Warp *w) { w->flight_group++; }
+
+void group_wait(Warp *w, uint32_t left)
+{
+	uint64_t kept = 0;
+
+	for (uint64_t i = 0; i < w->flights; i++) {
+		Flight f = w->flight[i];
+		if ((uint64_t)f.group + left < w->flight_group)
+			w->defined[f.slot] = UINT32_MAX;
+		else
+			w->flight[kept++] = f;
+	}
+	w->flights = kept;
+}
+
+/* ---- products ---- */
+
+static double half_at(const uint8_t *at)
+{
+	uint16_t half;
+	uint32_t bits;
+	float f;
+
+	memcpy(&half, at, sizeof half);
+	bits = (uint32_t)half << 16;
+	memcpy(&f, &bits, sizeof f);
+	return (double)f;
+}
+
+static uint64_t descriptor(Grid *g, const Warp *w, uint32_t slot)
+{
+	uint64_t first = 0;
+
+	for (uint32_t l = 0; l < LANES; l++) {
+		uint64_t v = lane_wide(g, w, slot, l);
+		if (l && v != first)
+			grid_fail(g, w, l, "the descriptor is not the same in all lanes");
+		first = v;
+	}
+	if (first >> 46)
+		grid_fail(g, w, 0, "a descriptor of swizzled tiles is not known");
+	return first;
+}
+
+/* Eight of what is not summed, from number 8 `eight` on: [8][DEPTH]. transposed: a row of a tile is of one depth */
+static void eight_load(Grid *g, Warp *w, uint64_t from, uint32_t eight, bool transposed, double (*x)[DEPTH])
+{
+	uint32_t start = (uint32_t)(from & 0x3fff) << 4, leading = (uint32_t)(from >> 16 & 0x3fff) << 4;
+	uint32_t stride = (uint32_t)(from >> 32 & 0x3fff) << 4;
+
+	for (uint32_t i = 0; i < 2 * SIDE; i++) { /* rows of two tiles */
+		uint32_t deep = i / SIDE, row = i % SIDE;
+		const uint8_t *at = shared_read(g, w, start + eight * stride + deep * leading + 16 * row, i, 16);
+		for (uint32_t c = 0; c < SIDE; c++)
+			if (transposed)
+				x[c][SIDE * deep + row] = half_at(at + 2 * (uint64_t)c);
+			else
+				x[row][SIDE * deep + c] = half_at(at + 2 * (uint64_t)c);
+	}
+}
+
+static void rows_load(Grid *g, Warp *w, const Insn *i, double (*a)[DEPTH])
+{
+	if (!(i->sub & IN_REGISTERS)) {
+		uint64_t from = descriptor(g, w, i->a[0]);
+		uint32_t first = w->number % GROUP_WARPS * (WARP_ROWS / SIDE);
+		for (uint32_t n = 0; n < WARP_ROWS / SIDE; n++)
+			eight_load(g, w, from, first + n, i->sub & A_TRANSPOSED, a + (uint64_t)SIDE * n);
+		return;
+	}
+	for (uint32_t k = 0; k < 4; k++)
+		for (uint32_t l = 0; l < LANES; l++) {
+			uint32_t two = lane_value(g, w, i->a[k], l);
+			double *to = &a[l / 4 + SIDE * (k % 2)][2 * (l % 4) + SIDE * (k / 2)];
+			uint8_t bytes[4];
+			memcpy(bytes, &two, sizeof bytes);
+			to[0] = half_at(bytes);
+			to[1] = half_at(bytes + 2);
+		}
+}
+
+/* Sums of a tile of 8 columns. */
+static void tile_add(Grid *g, Warp *w, const Insn *i, uint32_t tile, double (*a)[DEPTH], double (*b)[DEPTH])
+{
+	for (uint32_t k = 0; k < 4; k++) {
+		uint32_t slot = i->list[4 * tile + k], *sums = w->reg + (uint64_t)slot * LANES;
+		uint64_t at;
+		if (i->offset && w->defined[slot] != UINT32_MAX && !in_flight(w, slot, &at))
+			grid_fail(g, w, NO_LANE, "a sum that the product adds to was never written");
+		for (uint32_t l = 0; l < LANES; l++) {
+			const double *x = a[l / 4 + SIDE * (k / 2)], *y = b[2 * (l % 4) + k % 2];
+			float f;
+			memcpy(&f, &sums[l], sizeof f);
+			double sum = i->offset ? (double)f : 0;
+			for (uint32_t n = 0; n < DEPTH; n++)
+				sum += x[n] * y[n];
+			f = float_of_double(sum, false);
+			memcpy(&sums[l], &f, sizeof f);
+		}
+		flight_begin(g, w, slot);
+	}
+}
+
+void group_product(Grid *g, Warp *w, const Insn *i, uint32_t mask)
+{
+	double a[WARP_ROWS][DEPTH], b[SIDE][DEPTH];
+
+	if (mask != UINT32_MAX)
+		grid_fail(g, w, NO_LANE, "only lanes 0x%08x of the warp execute it, and all must", mask);
+	uint64_t from = descriptor(g, w, i->a[i->sources - 1]);
+	rows_load(g, w, i, a);
+	for (uint32_t t = 0; t < i->width; t++) {
+		eight_load(g, w, from, t, i->sub & B_TRANSPOSED, b);
+		tile_add(g, w, i, t, a, b);
+	}
+}
