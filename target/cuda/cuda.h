@@ -36,6 +36,7 @@ typedef struct Gpu {
 	uint64_t memory;                    /* bytes */
 	uint32_t most_team;                 /* blocks of a team; 0: any number */
 	uint32_t most_cluster;              /* blocks with a barrier of their own; 0: there are none */
+	bool groups;                        /* products of warpgroups: compute capability 9.0 */
 	uint32_t emit_threads, emit_shared; /* of a block; bytes of shared memory */
 	struct Emulator *emulator;          /* NULL: a driver */
 	uint64_t allocated;                 /* planned: bytes so far */
@@ -275,7 +276,8 @@ typedef struct Work {
 	const Update *update;
 	bool same;
 	const Until *until;
-	float *out; /* test: [cases][watched] on the host, or NULL */
+	uint64_t verdicts_from; /* as in Job */
+	float *out;             /* test: [cases][watched] on the host, or NULL */
 	uint64_t out_cases;
 	Tally *tally;
 	uint32_t epochs;         /* length of tally */

@@ -193,6 +193,7 @@ static void choose_device(Driver *d)
 	if (!d->call.version(&version) && version >= CLUSTER_VERSION && d->call.launch_clusters &&
 	    d->call.fitting_clusters && attribute(d, ATTRIBUTE_CLUSTERS))
 		m->most_cluster = MOST_CLUSTER;
+	m->groups = m->most_cluster && attribute(d, ATTRIBUTE_MAJOR) == 9 && attribute(d, ATTRIBUTE_MINOR) == 0;
 }
 
 static void load_text(const Driver *d, const void *text, void **module)

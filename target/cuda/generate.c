@@ -213,8 +213,9 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 	if (why && !g->made.general && fits && s.half && !test) {
 		const char *no_columns = why;
 		EmitSource sided = s;
-		sided.sided = true;
-		sided.threads += SIDE_THREADS;
+		sided.grouped = s.solo && c->gpu->groups;
+		sided.sided = !sided.grouped;
+		sided.threads += sided.sided ? SIDE_THREADS : 0;
 		why = kernel_text(&sided, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->image);
 		if (!why)
 			s = sided;

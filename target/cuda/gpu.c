@@ -52,6 +52,7 @@ static void sizes_from_environment(Gpu *m)
 	m->emit_threads = number_or("MICROPROP_CUDA_THREADS", m->emit_threads);
 	m->emit_shared = number_or("MICROPROP_CUDA_SHARED", m->emit_shared);
 	m->most_cluster = number_or("MICROPROP_CUDA_CLUSTER", m->most_cluster);
+	m->groups = number_or("MICROPROP_CUDA_GROUPS", m->groups);
 	m->least_work = number_or("MICROPROP_CUDA_WORK", (uint32_t)m->least_work);
 	m->memory = number_or("MICROPROP_CUDA_MEMORY", 0) ? number_or("MICROPROP_CUDA_MEMORY", 0) : m->memory;
 }
@@ -74,6 +75,7 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 		m->emit_threads = EMULATED_THREADS;
 		m->emit_shared = EMULATED_SHARED;
 		m->most_cluster = m->seed & 2 ? 0 : EMULATED_BLOCKS;
+		m->groups = !(m->seed & 2);
 		m->emulator =
 			emulator_new(cx, &(EmulatorOptions){ .seed = m->seed, .races = m->seed & 1, .idle = EMULATED_IDLE });
 	} else {
@@ -121,6 +123,7 @@ Gpu *gpu_plan(Ctx *cx, int64_t device)
 			        .memory = (uint64_t)140 << 30,
 			        .most_team = MOST_TEAM,
 			        .most_cluster = 16,
+			        .groups = true,
 			        .emit_threads = 512,
 			        .emit_shared = 227 * 1024 };
 		sizes_from_environment(m);

@@ -485,6 +485,7 @@ static void job_fill(Cuda *c, const Work *w, Job *j, uint64_t updates)
 		j->until_right = w->until->right;
 		j->until_within = w->until->within;
 	}
+	j->verdicts_from = w->verdicts_from;
 	j->leaf_tally = c->device_tally;
 	j->noise = c->noise;
 	j->seed = (uint64_t)c->opt->seed;

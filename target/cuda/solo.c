@@ -356,6 +356,14 @@ static void params_make(void *arg, uint32_t thread)
 		}
 }
 
+/* Counts of right cases are those of a seed's last epoch: unless some error or count ends it, the last of a job. */
+static uint64_t verdicts_from(const SoloSet *s)
+{
+	const Until *u = &s->r->until;
+
+	return isnan(u->error) && isnan(u->right) && isnan(u->within) ? (s->epochs - 1) * s->r->each : 0;
+}
+
 /* False: there is no kernel for it. */
 static bool set_job(SoloSet *s)
 {
@@ -381,6 +389,7 @@ static bool set_job(SoloSet *s)
 		       .update = &r->update,
 		       .same = !r->scheduled,
 		       .until = &r->until,
+		       .verdicts_from = verdicts_from(s),
 		       .tally = &s->none,
 		       .epochs = 1,
 		       .solo = &s->s };

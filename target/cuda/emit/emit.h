@@ -51,7 +51,8 @@ typedef struct EmitSource {
 	uint32_t copies;          /* floats of Job.copies */
 	bool test;                /* no gradient, no update */
 	bool half;                /* bf16, */
-	bool sided;               /* with SIDE_THREADS among the threads */
+	bool sided;               /* with SIDE_THREADS among the threads, */
+	bool grouped;             /* or with products of warpgroups */
 	uint32_t slice[2];        /* bf16: rows of a slice, for each kind of leaves */
 	bool images;              /* lists by input of all leaves are in Job.images: */
 	bool makes_images;        /* the kernel that makes them */
@@ -184,6 +185,8 @@ typedef struct Kernel {
 	Reg list;                    /* of the numbers of rows, if not all are processed: type D; */
 	Reg time;                    /* time step of these: type R; all begin a sequence: 0 */
 	struct Coming *coming;       /* NULL, or what is loaded step by step for the next leaf: leaf.c */
+	bool asks_verdicts;          /* not all updates need verdicts of rows: */
+	Reg verdicts_asked;          /* P: this one does */
 	Reg param_number;            /* there: number of the update's numbers */
 	struct RuleNumbers *numbers; /* NULL: gradients are stored as sums of the leaf; else the rule is applied at once */
 	struct Prepared *prepared;   /* what update_prepare has loaded; NULL: nothing */
@@ -354,10 +357,6 @@ typedef struct TallyAhead {
 } TallyAhead;
 TallyAhead tally_ahead(Kernel *k, Reg update); /* the same in two parts: what is known before leaves are tallied */
 void tally_finish(Kernel *k, const TallyAhead *a);
-
-/* ---- doubles.c ------------------------------------------------------------------------------------- */
-
-Reg softmax_far(Kernel *k, const DeviceStep *s, Reg row, Reg y); /* the error of a row, by one lane */
 
 /* ---- gradient_plan.c: who computes gradients ------------------------------------------------------ */
 
@@ -594,7 +593,7 @@ Barrier barrier_new(Kernel *k, Reg counter, uint32_t blocks, bool cluster);
 void barrier_signal(Kernel *k, const Barrier *b);            /* one thread, for those of the block that have met */
 void workers_wait(Kernel *k, const Barrier *b);              /* those that compute the gradient */
 void cluster_meet(Kernel *k);                                /* the others, before they arrive again */
-void update_tiled(Kernel *k, Reg update, const Barriers *b); /* batch.c */
+void update_tiled(Kernel *k, Reg update, const Barriers *b); /* ring.c */
 void barrier_arrive(Kernel *k, const Barrier *b);            /* what the block has written is there for others */
 void barrier_poll(Kernel *k, const Barrier *b);              /* by one warp or thread */
 void outputs_store(Kernel *k);                               /* of a test */

@@ -15,6 +15,7 @@
 enum { MOST_ROWS = 128, LEAST_ROWS = 32, SPARE = 512 };
 
 static uint32_t odd_16s(uint32_t bytes) { return (uint32_t)(ceil_div(bytes, 16) | 1) * 16; }
+static uint32_t row_bytes(const Half *h, uint32_t bytes) { return h->grouped ? bytes : odd_16s(bytes); }
 
 /* ---- columns ---- */
 
@@ -99,7 +100,7 @@ static const char *columns_plan(Kernel *k)
 			if (h->map[b][i] != NO_BLOCK)
 				h->map[b][i] = (uint16_t)halves++;
 	k->row = (floats * COLUMN_BLOCK + 4) * 4;
-	h->row = odd_16s(halves * COLUMN_BLOCK * 2);
+	h->row = row_bytes(h, halves * COLUMN_BLOCK * 2);
 	return NULL;
 }
 
@@ -115,9 +116,13 @@ bool has_halves(const Kernel *k, uint32_t buf, uint32_t col)
 
 uint32_t half_column(const Kernel *k, uint32_t buf, uint32_t col)
 {
+	uint32_t at = k->half->map[buf][col / COLUMN_BLOCK] * COLUMN_BLOCK + col % COLUMN_BLOCK;
+
 	assert(has_halves(k, buf, col));
-	return (k->half->map[buf][col / COLUMN_BLOCK] * COLUMN_BLOCK + col % COLUMN_BLOCK) * 2;
+	return k->half->grouped ? at / 8 * half_across(k) + at % 8 * 2 : at * 2;
 }
+
+uint32_t half_across(const Kernel *k) { return k->half->grouped ? 128 : 16; }
 
 /* ---- weights ---- */
 
@@ -144,6 +149,9 @@ static const char *regions_plan(Kernel *k)
 			                                    .row = d->half_row,
 			                                    .rows = d->by_depth ? d->depth : d->cols,
 			                                    .pitch = odd_16s(d->half_row * 2) };
+		h->region[h->regions - 1].space = (uint32_t)round_up(h->region[h->regions - 1].rows, 16);
+		if (h->grouped)
+			group_region(&h->region[h->regions - 1], !d->by_depth);
 	}
 	return NULL;
 }
@@ -182,7 +190,7 @@ static void memory_plan(Kernel *k, uint32_t rows)
 	k->at_elements = shared_take(k, words * s->code_longest * 4);
 	k->has_codes = words != 0;
 	for (uint32_t i = 0; i < h->regions; i++)
-		h->region[i].at = shared_take(k, round_up(h->region[i].rows, 16) * h->region[i].pitch);
+		h->region[i].at = shared_take(k, h->region[i].space * (uint64_t)h->region[i].pitch);
 	for (uint32_t i = 0; i < k->regions; i++)
 		k->region[i].at = shared_take(k, round_up(k->region[i].row, 16) * 4 + 64);
 	k->target_row = h->y_bits ? 4 : (uint32_t)(d->targets | 1) * 4;
@@ -199,7 +207,9 @@ static void memory_plan(Kernel *k, uint32_t rows)
 	h->at_transposed = shared_take(k, transposed_bytes(k, rows));
 	k->at_rows = shared_take(k, (uint64_t)k->row * rows + SPARE);
 	h->at_rows = shared_take(k, (uint64_t)h->row * rows + SPARE);
-	if (h->kept)
+	if (h->grouped)
+		group_kept_plan(k);
+	else if (h->kept)
 		half_kept_plan(k);
 	k->at_staged = k->at_mask = k->bytes;
 }
@@ -307,9 +317,11 @@ static bool direct_fits(Kernel *k, bool kept, bool apart)
 	h->kept = kept;
 	h->apart = apart;
 	h->warps = (k->s->threads - (apart ? SIDE_THREADS : 0)) / 32;
+	h->rounds = 1;
 	if ((kept && panels_differ(k)) || (apart && !can_be_apart(k)))
 		return false;
-	half_gradient_plan(k);
+	if (!h->grouped)
+		half_gradient_plan(k);
 	memory_plan(k, rows_wanted(k->s));
 	return h->rounds == 1 && k->bytes <= k->s->shared;
 }
@@ -321,6 +333,8 @@ static bool direct_plan(Kernel *k)
 
 	if (k->s->sided)
 		return false;
+	if (h->grouped)
+		return h->direct = direct_fits(k, true, true);
 	for (int way = 3; way; way--)
 		if (direct_fits(k, way & 2, way & 1))
 			return h->direct = true;
@@ -350,6 +364,7 @@ const char *half_plan(Kernel *k)
 	const EmitSource *s = k->s;
 
 	k->half = NEW(&s->cx->scratch, 1, Half);
+	k->half->grouped = k->e->grouped = s->grouped;
 	k->workers = s->threads - TALLY_WARP;
 	k->e->near = true;
 	k->chunks = 1;
@@ -359,6 +374,10 @@ const char *half_plan(Kernel *k)
 	bits_plan(k);
 	k->half->through = half_is_through(k);
 	k->half->y_bits = k->half->through && s->job->data.y_bits && s->job->outputs <= 32;
+	bool alone = !s->test && !s->sided && s->team_blocks == 1 && (s->teams == 1 || s->solo) &&
+	             s->kinds_of_leaves == 1 && s->leaves[0] == 1 && !needs_pending(s);
+	if (s->grouped && (!alone || !half_can_group(k)))
+		return "warpgroups";
 	const char *why = columns_plan(k);
 	if (!why)
 		why = regions_plan(k);
@@ -368,10 +387,10 @@ const char *half_plan(Kernel *k)
 		return tiled_plan(k);
 	if (s->sided && !can_be_apart(k))
 		return "side threads";
-	bool alone = !s->test && s->team_blocks == 1 && (s->teams == 1 || s->solo) && s->kinds_of_leaves == 1 &&
-	             s->leaves[0] == 1 && !needs_pending(s);
 	if (alone && direct_plan(k))
 		return NULL;
+	if (s->grouped)
+		return "warpgroups";
 	if (s->solo)
 		return "sums of changes";
 	if (s->sided)
@@ -402,6 +421,8 @@ void half_begin(Kernel *k)
 	h->first = reg(e, REG_R);
 	h->transposed = reg(e, REG_D);
 	ins(e, "mov.u64 $, 0", h->transposed);
+	if (h->grouped)
+		groups_begin(k);
 	h->place[0] = lane_place(k, h->row, false);
 	h->place[1] = lane_place(k, h->row, true);
 	h->bits_shift = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", k->tid, imm(3)), imm(2));
@@ -414,8 +435,8 @@ void half_begin(Kernel *k)
 		Loop l = loop_begin(e, k->tid, imm(k->block_rows), k->s->threads);
 		Reg one = reg(e, REG_H);
 		ins(e, "mov.u16 $, 0x3f80", one);
-		ins(e, "st.shared.u16 [$+#], $", mad(e, l.i, h->row, k->memory), h->at_rows + half_column(k, BUF_ACT, col),
-		    one);
+		Reg row = h->grouped ? tiled_place(e, h->row, l.i, imm(0)) : mul(e, l.i, h->row);
+		ins(e, "st.shared.u16 [$+#], $", add(e, row, k->memory), h->at_rows + half_column(k, BUF_ACT, col), one);
 		loop_end(e, &l);
 	}
 	barrier_block(e);
@@ -456,6 +477,10 @@ static void region_stage(Kernel *k, const HalfRegion *r)
 void half_weights(Kernel *k)
 {
 	remark(k->e, "rounded weights");
+	if (k->half->grouped) {
+		group_halves_move(k, false);
+		return;
+	}
 	for (uint32_t i = 0; i < k->half->regions; i++)
 		region_stage(k, &k->half->region[i]);
 }
@@ -499,7 +524,7 @@ void half_pads(Kernel *k)
 			first = min_u32(first, h->map[BUF_DELTA][i]);
 			blocks++;
 		}
-	if (!blocks || k->s->test)
+	if (!blocks || k->s->test || h->grouped) /* warpgroups store all rows */
 		return;
 	Reg end = op2(e, REG_R, "and.b32", add(e, k->my_rows, imm(31)), imm(~31u));
 	Reg rows = op2(e, REG_R, "sub.u32", end, k->my_rows);

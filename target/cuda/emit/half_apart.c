@@ -167,10 +167,32 @@ void half_apart_begin(Kernel *k, Reg update)
 	if_end(e, other);
 	if (h->direct)
 		side_arrive(k, ROWS_JUDGED, all_judged(k));
+	if (h->grouped)
+		side_arrive(k, ROWS_FREE, k->s->threads);
 	if_end(e, end);
 }
 
 /* ---- one leaf, all of it in this block ---- */
+
+/* Warpgroups: the part of side threads in the gradient of a chunk; after the last, the rule, with numbers of the update
+ * at hand. */
+static void side_gradient(Kernel *side, Reg is_last)
+{
+	Emit *e = side->e;
+	Kernel part = *side;
+	RuleNumbers n;
+
+	group_slices(&part, GROUP_SIDE);
+	side_arrive(side, ROWS_FREE, (GROUPS + 1) * GROUP_THREADS);
+	uint32_t more = if_begin(e, is_last);
+	numbers_turn(&part);
+	rule_numbers(&part, &n);
+	numbers_turn(&part);
+	part.numbers = &n;
+	group_apply(&part, GROUP_SIDE);
+	side_arrive(side, GROUP_WEIGHTS, (GROUPS + 1) * GROUP_THREADS);
+	if_end(e, more);
+}
 
 static void side_emit(Kernel *k, Reg update, Reg next)
 {
@@ -182,6 +204,8 @@ static void side_emit(Kernel *k, Reg update, Reg next)
 	ins(e, "mov.u32 $, $", side.rows, ahead.rows);
 	ins(e, "mov.u64 $, $", side.cases, ahead.cases);
 	ins(e, "mov.u32 $, $", h->ends, h->ahead[3]);
+	if (h->grouped)
+		group_sums_begin(k, GROUP_SIDE);
 	Loop l = loop_count(e, chunks);
 	Reg other = op2(e, REG_R, "sub.u32", imm(h->cases_bytes), h->cases_offset);
 	part_rows(&side, l.i);
@@ -198,6 +222,8 @@ static void side_emit(Kernel *k, Reg update, Reg next)
 	if (chunks > 1)
 		meet(k, ROWS_THERE, all);
 	cases_arrive(k);
+	if (h->grouped)
+		side_gradient(&side, same(e, l.i, imm(chunks - 1)));
 	uint32_t judges = min_u32(SIDE_THREADS, k->block_rows), idle = if_begin(e, less(e, side.tid, imm(judges)));
 	judge_rows(&side, 0, judges);
 	if_end(e, idle);
@@ -241,20 +267,34 @@ static void apart_compute(Kernel *k)
 	Kernel part = part_of_threads(k, 0, computing(k));
 	RuleNumbers n;
 
+	bool grouped = k->half->grouped;
+
 	e->meeting = computing(k);
-	half_sums_begin(&part);
+	if (grouped)
+		group_sums_begin(&part, GROUP_ANY);
+	else
+		half_sums_begin(&part);
 	Loop l = loop_count(e, chunks_of(k));
 	apart_rows(k, &part);
-	half_changes(&part, imm(0));
-	barrier_block(e);
+	if (grouped)
+		group_slices(&part, GROUP_ANY);
+	else
+		half_changes(&part, imm(0));
+	if (!grouped)
+		barrier_block(e);
 	spent(k, SPENT_GRADIENT);
 	cases_turn(k);
 	loop_end(e, &l);
 	rule_numbers(&part, &n);
 	numbers_turn(k);
 	part.numbers = &n;
-	half_sums_end(&part);
-	barrier_block(e);
+	if (grouped) {
+		group_apply(&part, GROUP_ANY);
+		meet(k, GROUP_WEIGHTS, k->s->threads);
+	} else {
+		half_sums_end(&part);
+		barrier_block(e);
+	}
 	spent(k, SPENT_UPDATE);
 	e->meeting = 0;
 }

@@ -7,13 +7,17 @@
 
 /* Barriers of threads that do what no update waits for, and of others. */
 enum { CASES_THERE = 2, ROWS_THERE = 3, SIDE_MEET = 4, ROWS_JUDGED = 5, SIDES_MEET = 6, TALLIED = 15 };
+/* Of warpgroups: gradients have read rows, weights are new. */
+enum { ROWS_FREE = 6, GROUP_WEIGHTS = 7 };
 enum { HALF_BUFS = BUF_DELTA + 1 }; /* activations and deltas are operands */
 
 /* Rounded weights in shared memory: rows of a panel. */
 typedef struct HalfRegion {
 	uint64_t from;      /* in Job.half */
 	uint32_t row, rows; /* row: halves */
-	uint32_t pitch, at; /* bytes in shared memory */
+	uint32_t space;     /* rows in shared memory, */
+	uint32_t pitch, at; /* bytes */
+	bool by_target;     /* grouped: a row of the panel has the weights of one target */
 } HalfRegion;
 
 /* A warp has `high` tiles of 16 rows by `wide` tiles of 8 columns. */
@@ -48,11 +52,13 @@ typedef struct Half {
 	KeptPanel panel[MOST_GRADIENTS]; /* by number of their gradient */
 	bool through;                    /* a warp takes its rows through all steps: there are no floats of rows */
 	bool apart;                      /* copies, verdicts and tallies have warps of their own: SIDE_THREADS threads */
+	bool grouped;                    /* products and gradients of warpgroups; rows and weights are tiles of 8 x 8 */
 	bool direct;                     /* one block has all rows of the one leaf: the gradient is the update */
 	bool once;          /* a block has one slice of an update at most: that of the next one comes while others arrive */
 	uint32_t sum_tiles; /* 0, or sums of slices are in global memory as warps have them: tiles of all gradients */
 	uint32_t at_parts;  /* 0, or bytes in shared memory: sums of leaves meet there */
 	/* registers */
+	Reg tiles_base;                           /* grouped: address of shared memory, in units of 16 bytes */
 	Reg warp, lane, row_of_lane, col_of_lane; /* of sums of a tile: row, and the first of two columns */
 	Reg place[2];                             /* lane_place for rows */
 	Reg bits_shift;                           /* where the lane's bits of a word begin */
@@ -69,7 +75,8 @@ typedef struct Half {
 /* ---- half.c ---- */
 
 const HalfRegion *half_region(const Kernel *k, const DeviceStep *s);
-uint32_t half_column(const Kernel *k, uint32_t buf, uint32_t col); /* bytes in a row */
+uint32_t half_column(const Kernel *k, uint32_t buf, uint32_t col); /* bytes in a row, or in eight rows if grouped */
+uint32_t half_across(const Kernel *k);                             /* bytes between tiles of 8 columns */
 Reg lane_place(Kernel *k, uint32_t pitch, bool across);
 void half_inputs(Kernel *k);
 void half_pads(Kernel *k);
@@ -102,20 +109,58 @@ void bits_rows(Kernel *k, const BitsInputs *x, uint32_t row, uint32_t first, uin
 
 enum { TILES_HIGH = 4, TILES_WIDE = 8, WARP_TILES = 16, STEPS_KNOWN = 16 }; /* tiles of a warp; steps of 16 sources */
 void fragments_load(Kernel *k, Reg *f, uint32_t matrices, bool transposed, Reg at, uint32_t offset);
+void two_load(Emit *e, Reg v[2], Reg at, uint32_t offset); /* floats of shared memory */
 void multiply_add(Emit *e, const Reg sum[4], const Reg a[4], const Reg b[2], const Reg *start);
 /* Sums of a product that a warp has. */
 typedef struct Sums {
 	Reg sum[WARP_TILES][4]; /* [high][wide] */
 	Reg row, col;           /* of the lane's first sum: row of the chunk, column of the product */
+	bool has_targets;       /* they are bits, and loaded: */
+	Reg target[2];          /* of the lane's rows, 8 apart, from its first column on */
 } Sums;
+Reg half_targets(Kernel *k, const Sums *x, uint32_t r); /* the same */
 /* Outputs and deltas of two columns of tile j, row 8 r, from their net inputs v; late rows are stored. */
 void half_outputs(Kernel *k, const DeviceStep *s, const DeviceStep *errors, const Sums *x, uint32_t r, uint32_t j,
                   Reg real, Reg v[2]);
-bool half_is_through(const Kernel *k);
-uint32_t half_judged_threads(const Kernel *k); /* apart: that wait for ROWS_JUDGED */
+/* A step of 16 sources. pitch: of weights; fa: fragments of rows, made for two steps where inputs are bits */
+void half_product_step(Kernel *k, const DeviceStep *s, const HalfTask *t, Reg a, Reg b, uint32_t pitch, uint32_t step,
+                       Reg fa[TILES_HIGH][2][4], Sums *x);
 void half_steps(Kernel *k, uint32_t first, uint32_t end);
 /* Does a step after step i have these columns as an operand before another writes them? */
 bool operand_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint32_t count);
+
+/* ---- half_through.c ---- */
+
+bool half_is_through(const Kernel *k);
+bool half_can_group(const Kernel *k);
+uint32_t half_judged_threads(const Kernel *k); /* apart: that wait for ROWS_JUDGED */
+void judged_wait(Kernel *k);
+void half_through(Kernel *k);
+
+/* ---- half_groups.c: products of warpgroups ---- */
+
+enum { GROUP_THREADS = 128, GROUP_ROWS = 64 };
+bool group_gradients_fit(const Kernel *k);
+void group_region(HalfRegion *r, bool by_target);
+void group_kept_plan(Kernel *k); /* takes memory */
+void group_kept_move(Kernel *k, bool out);
+void group_halves_move(Kernel *k, bool out);
+Reg tiled_place(Emit *e, uint32_t pitch, Reg row, Reg col); /* bytes to a number of a matrix of tiles; pitch: of rows */
+void groups_begin(Kernel *k);
+void groups_publish(Kernel *k); /* stores to shared memory, for products after the next barrier */
+/* Of the warpgroup's 64 rows, added to sums: inputs are bits, at `row` of the lane; operands are those of a warp. */
+void group_inputs(Kernel *k, const DeviceStep *s, Reg row, uint32_t tiles, Reg (*sum)[4]);
+void group_operands(Kernel *k, const DeviceStep *s, Reg (*a)[2], uint32_t tiles, Reg (*sum)[4]);
+/* Gradients: what a warpgroup has of them. */
+enum {
+	GROUPS = 3,
+	GROUP_ANY = 0,
+	GROUP_SIDE = GROUPS
+}; /* GROUP_ANY: of those that compute, which have the same code */
+void group_sums_begin(Kernel *k, uint32_t group);
+void group_slices(Kernel *k, uint32_t group); /* of the chunk at hand */
+void group_apply(Kernel *k, uint32_t group);
+void rows_wait(Kernel *k); /* gradients have read the rows before */
 
 /* ---- half_gradient.c ---- */
 

@@ -46,7 +46,9 @@ void bits_plan(Kernel *k)
 		}
 	}
 	k->half->bits = true;
-	k->half->bits_row = (s->job->data.bits_row * 4 / 16 | 1) * 16;
+	k->half->bits_row = s->job->data.bits_row * 4;
+	if (!k->half->grouped) /* there, few loads are worth the memory */
+		k->half->bits_row = (k->half->bits_row / 16 | 1) * 16;
 	k->half->transposed_row = s->job->data.bits_row * SQUARE * 4;
 }
 

@@ -490,6 +490,10 @@ void half_kept_move(Kernel *k, bool out)
 {
 	Emit *e = k->e;
 
+	if (k->half->grouped) {
+		group_kept_move(k, out);
+		return;
+	}
 	for (uint32_t i = 0; k->half->kept && i < k->s->list->steps - k->s->list->gradient; i++) {
 		const DevicePanel *p = gradient_panel(k, i);
 		const KeptPanel *to = &k->half->panel[i];
@@ -694,7 +698,9 @@ void half_weights_store(Kernel *k)
 
 	barrier_block(e);
 	half_kept_move(k, true);
-	for (uint32_t i = 0; i < k->half->regions; i++) {
+	if (k->half->grouped)
+		group_halves_move(k, true);
+	for (uint32_t i = 0; i < k->half->regions && !k->half->grouped; i++) {
 		const HalfRegion *r = &k->half->region[i];
 		uint32_t each = r->row / 2;
 		Reg to = place_at(e, POINTER(k, half), r->from * 2);

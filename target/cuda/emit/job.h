@@ -315,6 +315,7 @@ typedef struct Job {
 	const double *param;             /* [][P_COUNT] */
 	Tally *tally;                    /* of epochs */
 	double until_error, until_right, until_within;
+	uint64_t verdicts_from; /* networks of their own: number of the first update whose verdicts are asked for */
 	JobResult *result;
 	uint8_t *images; /* [leaves] index lists by input, as shared memory has them; NULL: kernels make them */
 	uint32_t leaves; /* of all updates of the cycle */

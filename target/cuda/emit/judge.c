@@ -624,7 +624,10 @@ void judge_row(Kernel *k, Reg row)
 	outputs_load(k, &r);
 	if (only_squared(k)) /* first: targets need no registers then */
 		error_store(k, &r);
+	uint32_t unasked = k->asks_verdicts ? if_begin(e, k->verdicts_asked) : 0;
 	verdict_store(k, &r);
+	if (k->asks_verdicts)
+		if_end(e, unasked);
 	if (!only_squared(k)) /* these replace outputs that verdicts may read */
 		error_store(k, &r);
 	if (k->sends_judged)

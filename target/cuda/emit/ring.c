@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What fp32 and bf16 tiles have in common (tiles.c, half_tiles.c): tiles of a matrix over blocks, rows of operands in
- * global memory, copies of rows to a ring of pieces in shared memory. */
-#include "emit.h"
+ * global memory, copies of rows to a ring of pieces in shared memory; an update, for which all blocks are one team:
+ * wide products and gradients are cut over all blocks, steps between them are computed by each block on rows of its
+ * own. */
+#include "half_emit.h"
 
 TileAt tile_begin(Kernel *k, uint64_t rows, uint64_t cols, uint32_t tile_rows, uint32_t tile_cols)
 {
@@ -63,4 +65,140 @@ void rows_issue(Kernel *k, const RowSource from[2], const RowCopy *copy, uint32_
 		    place(e, row_place(k, &from[x->is_b], real), x->column, 1), bytes);
 	}
 	ins(e, "cp.async.commit_group");
+}
+
+/* ---- an update ---- */
+
+/* All rows of the update: cases of its leaves follow each other. */
+static void batch_begin(Kernel *k, Reg update, Reg leaves)
+{
+	Emit *e = k->e;
+	Reg leaf = load(e, REG_D, "ld.global.nc.u64", update, offsetof(DeviceUpdate, leaf));
+	Reg all = op1(e, REG_R, "mov.u32", imm(0));
+
+	leaf = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", leaf, imm(sizeof(DeviceLeaf))), POINTER(k, leaf));
+	Loop l = loop_begin(e, imm(0), leaves, 1);
+	Reg chunk =
+		load(e, REG_D, "ld.global.nc.u64", place(e, leaf, l.i, sizeof(DeviceLeaf)), offsetof(DeviceLeaf, chunk));
+	chunk = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", chunk, imm(sizeof(DeviceChunk))), POINTER(k, chunk));
+	ins(e, "add.u32 $, $, $", all, all, load(e, REG_R, "ld.global.nc.u32", chunk, offsetof(DeviceChunk, rows)));
+	uint32_t first = if_begin(e, same(e, l.i, imm(0)));
+	Reg cases = load(e, REG_D, "ld.global.nc.u64", chunk, offsetof(DeviceChunk, cases));
+	ins(e, "add.u64 $, $, $", k->cases, op2(e, REG_D, "shl.b64", cases, imm(2)), POINTER(k, cases));
+	if_end(e, first);
+	loop_end(e, &l);
+	ins(e, "mov.u32 $, $", k->rows, all);
+	Reg product = op2(e, REG_R, "mul.lo.u32", k->rows, k->block);
+	uint32_t blocks = k->s->team_blocks;
+	ins(e, "mov.u32 $, $", k->row0, divide(e, product, blocks));
+	ins(e, "sub.u32 $, $, $", k->my_rows, divide(e, op2(e, REG_R, "add.u32", product, k->rows), blocks), k->row0);
+	Loop c = loop_begin(e, k->tid, k->rows, k->s->threads);
+	Reg number = reg(e, REG_R);
+	case_load(k, number, c.i, less(e, c.i, k->rows));
+	ins(e, "st.shared.u32 [$+#], $", mad(e, c.i, 4, k->memory), k->at_cases, number);
+	loop_end(e, &c);
+	if (!k->half)
+		targets_stage(k);
+	ins(e, "cp.async.wait_all");
+	barrier_block(e);
+}
+
+/* Steps between wide products, on the block's rows. */
+static void phase_emit(Kernel *k, uint32_t first, uint32_t end)
+{
+	bool scores = false, codes = false;
+
+	for (uint32_t i = first; i < end; i++) {
+		scores |= k->s->step[i].kind == STEP_SCORES;
+		codes |= k->s->step[i].kind == STEP_CODES;
+	}
+	if (k->half) {
+		half_phase(k, first, end, scores, codes);
+		return;
+	}
+	phase_move(k, first, end, false);
+	steps_emit(k, first, end);
+	phase_move(k, first, end, true);
+	uint32_t none = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
+	if (scores)
+		scores_emit(k, codes, 0, k->workers);
+	if_end(k->e, none);
+	barrier_block(k->e);
+}
+
+/* Tallies of all leaves, by one warp of the last block. */
+static void tallies_emit(Kernel *k, Reg update, Reg leaves)
+{
+	Emit *e = k->e;
+	Kernel one = *k;
+	Reg first = op1(e, REG_R, "mov.u32", imm(0)), size = reg(e, REG_R), longer = reg(e, REG_R);
+
+	ins(e, "div.u32 $, $, $", size, k->rows, leaves);
+	ins(e, "sub.u32 $, $, $", longer, k->rows, op2(e, REG_R, "mul.lo.u32", size, leaves));
+	Loop l = loop_begin(e, imm(0), leaves, 1);
+	one.leaf_number = l.i;
+	one.rows = add(e, size, op3(e, REG_R, "selp.u32", imm(1), imm(0), less(e, l.i, longer)));
+	one.row_error = place(e, k->row_error, first, 4);
+	one.verdict = place(e, k->verdict, first, 1);
+	one.cases = place(e, k->cases, first, 4);
+	tally_leaf(&one, imm(1));
+	ins(e, "add.u32 $, $, $", first, first, one.rows);
+	loop_end(e, &l);
+	ins(e, "bar.warp.sync 0xffffffff");
+	tally_update(k, update);
+}
+
+static bool is_phase(const Kernel *k, uint32_t i)
+{
+	const DeviceStep *s = &k->s->step[i];
+
+	return !is_wide(s) && s->kind != STEP_LOAD && s->kind != STEP_ONE && s->kind != STEP_MARK;
+}
+
+void update_tiled(Kernel *k, Reg update, const Barriers *b)
+{
+	Emit *e = k->e;
+	const EmitSource *s = k->s;
+	Reg leaves = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, leaves));
+	RuleNumbers n;
+
+	if (!s->test)
+		rule_numbers(k, &n);
+	batch_begin(k, update, leaves);
+	spent(k, SPENT_KINDS);
+	for (uint32_t i = 0, end; i < s->list->gradient; i = end) {
+		end = i + 1;
+		if (is_wide(&s->step[i])) {
+			if (k->half)
+				half_product_tiles(k, i);
+			else
+				product_tiles(k, i);
+		} else if (is_phase(k, i)) {
+			while (end < s->list->gradient && !is_wide(&s->step[end]))
+				end++;
+			phase_emit(k, i, end);
+		} else {
+			continue;
+		}
+		spent(k, SPENT_ROWS);
+		barrier_arrive(k, &b->grid);
+		barrier_wait(k, &b->grid);
+		spent(k, SPENT_TEAM);
+	}
+	/* the last block's part of the gradient is the smallest: one of its warps forms tallies before */
+	uint32_t last = if_begin(e, same(e, k->block, imm(s->team_blocks - 1)));
+	uint32_t other = if_begin(e, op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)));
+	tallies_emit(k, update, leaves);
+	if_end(e, other);
+	if_end(e, last);
+	k->numbers = &n;
+	if (k->half && !s->test)
+		half_gradient_tiles(k, leaves);
+	else if (!s->test)
+		gradient_tiles(k, leaves);
+	k->numbers = NULL;
+	spent(k, SPENT_GRADIENT);
+	barrier_arrive(k, &b->grid);
+	barrier_wait(k, &b->grid);
+	spent(k, SPENT_GRID_AFTER);
 }

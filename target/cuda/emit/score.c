@@ -322,7 +322,10 @@ void errors_emit(Kernel *k, const DeviceStep *s)
 	sum = op1(e, REG_F, "mov.f32", lanes_sum(e, sum));
 	if (from_softmax(s)) {
 		uint32_t end = if_begin(e, op2(e, REG_P, "and.pred", top.far, l.is_first));
-		ins(e, "mov.f32 $, $", sum, softmax_far(k, s, l.base, l.y));
+		SoftmaxRow far = { s->cols, s->error, row_space(k, "ld.shared.f32"),
+			               l.base,  l.y,      column_at(k, BUF_NET, s->a_col),
+			               4 * s->y };
+		ins(e, "mov.f32 $, $", sum, softmax_far(e, &far));
 		if_end(e, end);
 	}
 	row_error(k, s, &l, sum, weight);

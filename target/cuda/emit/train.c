@@ -464,11 +464,16 @@ static void updates_emit(Kernel *k)
 		if (k->half->apart)
 			half_apart_begin(k, POINTER(k, update));
 		ins(e, "cp.async.wait_all");
+		if (k->half->grouped)
+			groups_publish(k);
 		barrier_block(e);
 	}
 	label_here(e, top);
 	Reg update =
 		op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", in_cycle, imm(sizeof(DeviceUpdate))), POINTER(k, update));
+	k->asks_verdicts = s->solo && k->half;
+	if (k->asks_verdicts)
+		k->verdicts_asked = op2(e, REG_P, "setp.ge.u64", i, POINTER(k, verdicts_from));
 	if (!s->test && !(k->half && k->half->apart)) {
 		Reg param = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, param));
 		k->param_number = param;
@@ -535,9 +540,10 @@ static void declare_registers(const Emit *e, Buf *out)
 
 void kernel_wrap(const Emit *e, Buf *out, size_t param, uint32_t threads, uint32_t cluster)
 {
-	buf_puts(out, cluster > 1 ? ".version 8.1\n.target sm_90\n"
-	              : cluster   ? ".version 8.0\n.target sm_90\n"
-	                          : ".version 7.1\n.target sm_80\n");
+	buf_puts(out, e->grouped    ? ".version 8.0\n.target sm_90a\n"
+	              : cluster > 1 ? ".version 8.1\n.target sm_90\n"
+	              : cluster     ? ".version 8.0\n.target sm_90\n"
+	                            : ".version 7.1\n.target sm_80\n");
 	buf_printf(out,
 	           ".address_size 64\n.extern .shared .align 16 .b8 memory[];\n"
 	           ".visible .entry microprop_train(.param .align 8 .b8 job[%zu])\n",

@@ -18,6 +18,7 @@ typedef struct Emit {
 	uint32_t used[REG_TYPES], labels;
 	bool binary;      /* targets are 0 or 1: vec_ptx.h leaves out what others need */
 	uint32_t meeting; /* 0, or threads, from the first on, that barrier_block is for */
+	bool grouped;     /* instructions of warpgroups: compute capability 9.0 */
 	bool near;        /* bf16: sigmoids by the instructions that approximate 2^x and 1 / x */
 } Emit;
 
@@ -96,5 +97,16 @@ Reg noise_link_word(Emit *e, NoiseKey key, Reg link);
 Reg noise_applied(Emit *e, int kind, float amount, float scale, Reg word, Reg value);
 Reg softmax_part(Emit *e, Reg out, Reg net, Reg largest); /* softmax_output */
 float least_output(void);                                 /* below it, errors come from net inputs alone */
+
+/* ---- doubles.c -------------------------------------------------------------------------------------- */
+
+/* A row of softmax units: where its net inputs and targets are. */
+typedef struct SoftmaxRow {
+	uint32_t cols, error;
+	const char *load;     /* "ld.shared.f32" */
+	Reg row, y;           /* addresses, */
+	uint32_t net, target; /* bytes from there to the first */
+} SoftmaxRow;
+Reg softmax_far(Emit *e, const SoftmaxRow *s); /* its error, by one lane */
 
 #endif

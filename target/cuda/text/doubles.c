@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The error of a softmax row from its net inputs alone, in double precision: softmax_row_error of lib/net/units.c and
  * the functions of lib/base/arith.c, operation by operation. Few rows need it: one lane computes, in loops. */
-#include "emit.h"
+#include "ptx_text.h"
 #include "units.h"
 
 /* As in lib/base/arith.c. */
@@ -96,12 +96,9 @@ static Reg softplus(Emit *e, Reg x)
 	return plus(e, either(e, is_more(e, x, zero), x, zero), log);
 }
 
-static Reg net_at(Kernel *k, Reg row, uint32_t col, Reg i)
+static Reg net_at(Emit *e, const SoftmaxRow *s, Reg i)
 {
-	Reg at = address_add(k->e, row, mul(k->e, i, 4));
-
-	return op1(k->e, REG_G, "cvt.f64.f32",
-	           load(k->e, REG_F, row_space(k, "ld.shared.f32"), at, column_at(k, BUF_NET, col)));
+	return op1(e, REG_G, "cvt.f64.f32", load(e, REG_F, s->load, address_add(e, s->row, mul(e, i, 4)), s->net));
 }
 
 static Reg error_from_logs(Emit *e, uint32_t error, Reg out, Reg ln_out, Reg ln_rest, Reg y)
@@ -118,15 +115,13 @@ static Reg error_from_logs(Emit *e, uint32_t error, Reg out, Reg ln_out, Reg ln_
 	return either(e, op2(e, REG_P, "or.pred", none, is_more(e, zero, sum)), zero, sum);
 }
 
-/* row, y: addresses of column 0 of the row, of its first target. */
-Reg softmax_far(Kernel *k, const DeviceStep *s, Reg row, Reg y)
+Reg softmax_far(Emit *e, const SoftmaxRow *s)
 {
-	Emit *e = k->e;
 	Reg low = literal(e, -__builtin_inf()), largest = literal(e, -__builtin_inf()), second = low, sum = literal(e, 0);
 	Reg top = op1(e, REG_R, "mov.u32", imm(0));
 
 	Loop a = loop_count(e, s->cols);
-	Reg x = net_at(k, row, s->a_col, a.i), first = same(e, a.i, imm(0));
+	Reg x = net_at(e, s, a.i), first = same(e, a.i, imm(0));
 	Reg more = op2(e, REG_P, "or.pred", first, is_more(e, x, largest));
 	Reg next = either(e, first, second, largest), runner = is_more(e, x, second);
 	ins(e, "@!$ selp.f64 $, $, $, $", more, second, x, second, runner);
@@ -135,18 +130,18 @@ Reg softmax_far(Kernel *k, const DeviceStep *s, Reg row, Reg y)
 	ins(e, "@$ mov.u32 $, $", more, top, a.i);
 	loop_end(e, &a);
 	Loop b = loop_count(e, s->cols);
-	Reg term = exp_double(e, minus(e, net_at(k, row, s->a_col, b.i), second));
+	Reg term = exp_double(e, minus(e, net_at(e, s, b.i), second));
 	ins(e, "@$ add.rn.f64 $, $, $", op2(e, REG_P, "setp.ne.u32", b.i, top), sum, sum, term);
 	loop_end(e, &b);
 	Reg distance = s->cols > 1 ? minus(e, minus(e, largest, second), log_double(e, sum))
 	                           : negative(e, log_double(e, literal(e, 0x1p-115)));
 	Reg ln_sum = softplus(e, negative(e, distance)), total = literal(e, 0);
 	Loop c = loop_count(e, s->cols);
-	Reg is_top = same(e, c.i, top), net = net_at(k, row, s->a_col, c.i);
+	Reg is_top = same(e, c.i, top), net = net_at(e, s, c.i);
 	Reg ln_out = either(e, is_top, negative(e, ln_sum), minus(e, minus(e, net, largest), ln_sum)),
 		out = exp_double(e, ln_out);
 	Reg ln_rest = either(e, is_top, minus(e, negative(e, distance), ln_sum), log_of_one_and(e, negative(e, out)));
-	Reg target = load(e, REG_F, row_space(k, "ld.shared.f32"), address_add(e, y, mul(e, c.i, 4)), 4 * s->y);
+	Reg target = load(e, REG_F, s->load, address_add(e, s->y, mul(e, c.i, 4)), s->target);
 	Reg known = op2(e, REG_P, "setp.eq.ftz.f32", target, target);
 	Reg error = error_from_logs(e, s->error, out, ln_out, ln_rest, op1(e, REG_G, "cvt.f64.f32", target));
 	ins(e, "@$ add.rn.f64 $, $, $", known, total, total, error);

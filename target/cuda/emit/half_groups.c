@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: MIT */
+/* bf16: products and gradients of warpgroups (wgmma, compute capability 9.0), where one block has all of the network.
+ * In: operands of rows in registers; weights, activations and deltas in shared memory. Out: sums with the bits of mma,
+ * which takes half as long again; the update.
+ *
+ * Matrices in shared memory are tiles of 8 x 8 numbers, 128 bytes, rows of 16 bytes: what a warp has in registers of
+ * 8 x 8 sums is, rounded, 32 words that follow each other. A tile serves both sides: descriptors say which is summed.
+ *
+ * Who adds gradients: of weights from inputs, whose bits become operands in registers, each of three warpgroups has 64
+ * inputs by all units; of weights to outputs, and of up to 16 inputs past the last full 64, side threads, the latter by
+ * mma. Slices of 32 rows are added one after the other. Must hold: stores are published (groups_publish) before the
+ * barrier after which products read them. */
+#include "half_emit.h"
+#include "units.h"
+
+enum { GROUP_WARPS = GROUP_THREADS / 32, MOST_TILES = 8, LEFT_TILES = 2, SLICE = 32, SLICE_STEPS = SLICE / 16 };
+enum { WEIGHTS_IN, WEIGHTS_OUT, GRADIENTS }; /* gradients */
+
+static const DeviceStep *gradient(const Kernel *k, uint32_t i) { return &k->s->step[k->s->list->gradient + i]; }
+static const DevicePanel *panel(const Kernel *k, uint32_t i) { return &k->s->panel[gradient(k, i)->panel]; }
+
+/* Columns of rows whose products are summed: of sources, and deltas of targets. A panel has either as its rows. */
+typedef struct Sides {
+	uint32_t sources, source_buf, source_col, targets, target_buf, target_col;
+	bool by_target;
+} Sides;
+
+static Sides sides(const Kernel *k, uint32_t i)
+{
+	const DeviceStep *g = gradient(k, i);
+
+	if (g->a == BUF_DELTA)
+		return (Sides){ g->cols, g->c, g->c_col, g->depth, g->a, g->a_col, true };
+	return (Sides){ g->depth, g->a, g->a_col, g->cols, g->c, g->c_col, false };
+}
+
+/* Here, rows of a gradient are sources, columns targets. */
+static uint32_t rows_tiles(const Kernel *k, uint32_t i) { return (uint32_t)ceil_div(sides(k, i).sources, 16); }
+static uint32_t columns_tiles(const Kernel *k, uint32_t i) { return (uint32_t)ceil_div(sides(k, i).targets, 8); }
+
+/* Inputs, 64 at a time: a few past the last are left. */
+static uint32_t input_blocks(const Kernel *k)
+{
+	uint32_t all = sides(k, WEIGHTS_IN).sources;
+
+	return all / GROUP_ROWS + (all % GROUP_ROWS > 16);
+}
+static bool inputs_left(const Kernel *k) { return sides(k, WEIGHTS_IN).sources > GROUP_ROWS * input_blocks(k); }
+static const InputColumns *input_bits(const Kernel *k, uint32_t i)
+{
+	Sides s = sides(k, i);
+
+	return bits_of(k, s.source_buf, s.source_col);
+}
+
+/* The true unit is the last source. */
+static bool panel_fits(const Kernel *k, uint32_t i)
+{
+	const DevicePanel *p = panel(k, i);
+	Sides s = sides(k, i);
+
+	return p->bias_across == s.by_target && p->bias == s.sources - 1 &&
+	       p->cols == (s.by_target ? s.sources : s.targets);
+}
+
+bool group_gradients_fit(const Kernel *k)
+{
+	return k->s->list->steps - k->s->list->gradient == GRADIENTS && k->s->job->panels == GRADIENTS &&
+	       input_bits(k, WEIGHTS_IN) && !input_bits(k, WEIGHTS_OUT) && columns_tiles(k, WEIGHTS_IN) == MOST_TILES &&
+	       columns_tiles(k, WEIGHTS_OUT) <= MOST_TILES / 2 && rows_tiles(k, WEIGHTS_OUT) == GROUP_WARPS &&
+	       input_blocks(k) && input_blocks(k) <= GROUPS && panel_fits(k, WEIGHTS_IN) && panel_fits(k, WEIGHTS_OUT);
+}
+
+/* ---- instructions ---- */
+
+void groups_begin(Kernel *k) { k->half->tiles_base = op2(k->e, REG_R, "shr.u32", k->memory, imm(4)); }
+
+void groups_publish(Kernel *k) { ins(k->e, "fence.proxy.async.shared::cta"); }
+
+static void products_begin(Emit *e) { ins(e, "wgmma.fence.sync.aligned"); }
+static void products_commit(Emit *e) { ins(e, "wgmma.commit_group.sync.aligned"); }
+static void products_wait(Emit *e, uint32_t left) { ins(e, "wgmma.wait_group.sync.aligned #", left); }
+
+/* Tiles from byte `at` on: so many bytes from one to the next in the depth, and across it. */
+typedef struct Tiled {
+	uint32_t at, deep, across;
+	bool transposed; /* rows of a tile are of one depth */
+} Tiled;
+
+static Reg descriptor(Kernel *k, const Tiled *t)
+{
+	Emit *e = k->e;
+	Reg low = add(e, k->half->tiles_base, imm(t->at / 16 | t->deep / 16 << 16)), d = reg(e, REG_D);
+
+	ins(e, "mov.b64 $, {$, $}", d, low, op1(e, REG_R, "mov.u32", imm(t->across / 16)));
+	return d;
+}
+
+/* 16 of the depth. a: registers, or tiles of a_tiled; keeps: added to what the sums are */
+static void product(Kernel *k, Reg (*sum)[4], uint32_t tiles, const Reg *a, const Tiled *a_tiled, const Tiled *b,
+                    bool keeps)
+{
+	Emit *e = k->e;
+	Reg b_at = descriptor(k, b), a_at = a ? b_at : descriptor(k, a_tiled);
+
+	buf_printf(&e->text, "\twgmma.mma_async.sync.aligned.m64n%uk16.f32.bf16.bf16 {", 8 * tiles);
+	for (uint32_t i = 0; i < 4 * tiles; i++)
+		buf_printf(&e->text, "%s%%f%u", i ? ", " : "", sum[i / 4][i % 4].n);
+	if (a)
+		ins(e, "}, {$, $, $, $}, $, #, 1, 1, #", a[0], a[1], a[2], a[3], b_at, keeps, b->transposed);
+	else
+		ins(e, "}, $, $, #, 1, 1, #, #", a_at, b_at, keeps, a_tiled->transposed, b->transposed);
+}
+
+/* ---- products of rows ---- */
+
+static Tiled weights_tiled(Kernel *k, const DeviceStep *s, uint32_t step)
+{
+	const HalfRegion *w = half_region(k, s);
+	uint32_t eight = 8 * w->pitch, tile = half_across(k);
+
+	if (s->after != AFTER_DELTAS) /* sums over sources */
+		return (Tiled){ w->at + 2 * eight * step, eight, tile, true };
+	return (Tiled){ w->at + 2 * tile * step, tile, eight, false };
+}
+
+static bool from_zero(const Kernel *k, const DeviceStep *s) { return s->start == k->s->job->zero; }
+
+/* Operands of two steps are made of bits while products of those before are under way. */
+void group_inputs(Kernel *k, const DeviceStep *s, Reg row, uint32_t tiles, Reg (*sum)[4])
+{
+	Emit *e = k->e;
+	uint32_t steps = (uint32_t)ceil_div(s->depth, 16);
+	Reg word[STEPS_KNOWN][2];
+
+	for (uint32_t step = 0; step < steps; step += 2)
+		for (uint32_t r = 0; r < 2; r++)
+			word[step][r] = load(e, REG_R, "ld.shared.u32", row, 8 * r * k->half->bits_row + 2 * step);
+	for (uint32_t step = 0; step < steps; step += 2) {
+		Reg f[2][4];
+		bits_fragments(k, word[step], 2, f);
+		products_begin(e);
+		for (uint32_t i = 0; i < 2 && step + i < steps; i++) {
+			Tiled b = weights_tiled(k, s, step + i);
+			product(k, sum, tiles, f[i], NULL, &b, step + i || !from_zero(k, s));
+		}
+		products_commit(e);
+		if (step)
+			products_wait(e, 1);
+	}
+	products_wait(e, 0);
+}
+
+void group_operands(Kernel *k, const DeviceStep *s, Reg (*a)[2], uint32_t tiles, Reg (*sum)[4])
+{
+	Emit *e = k->e;
+
+	products_begin(e);
+	for (uint32_t step = 0; step < ceil_div(s->depth, 16); step++) {
+		Tiled b = weights_tiled(k, s, step);
+		Reg f[4];
+		for (uint32_t i = 0; i < 4; i++)
+			f[i] = a[2 * step + i / 2][i % 2];
+		product(k, sum, tiles, f, NULL, &b, step || !from_zero(k, s));
+	}
+	products_commit(e);
+	products_wait(e, 0);
+}
+
+/* ---- gradients ---- */
+
+/* Tiles of sums that a warp has. */
+static uint32_t task_tiles(const Kernel *k, uint32_t group)
+{
+	if (group != GROUP_SIDE)
+		return columns_tiles(k, WEIGHTS_IN);
+	return columns_tiles(k, WEIGHTS_OUT) + (inputs_left(k) ? LEFT_TILES : 0);
+}
+
+static Reg warp_of_group(Kernel *k) { return op2(k->e, REG_R, "and.b32", k->half->warp, imm(GROUP_WARPS - 1)); }
+
+/* Columns of rows, which are summed over. */
+static Tiled columns_tiled(const Kernel *k, uint32_t buf, uint32_t col, uint32_t row)
+{
+	const Half *h = k->half;
+
+	return (Tiled){ h->at_rows + half_column(k, buf, col) + row * h->row, 8 * h->row, half_across(k), true };
+}
+
+/* Operands of a slice, from words of inputs. */
+static void inputs_make(Kernel *k, Reg at, uint32_t row, Reg f[2][4])
+{
+	Reg word[2];
+
+	for (uint32_t r = 0; r < 2; r++)
+		word[r] = load(k->e, REG_R, "ld.shared.u32", at, row / SLICE * k->half->transposed_row + 32 * r);
+	bits_fragments(k, word, 2, f);
+}
+
+static void inputs_products(Kernel *k, uint32_t row, Reg (*f)[4], Reg (*sum)[4])
+{
+	Sides s = sides(k, WEIGHTS_IN);
+
+	for (uint32_t step = 0; step < SLICE_STEPS; step++) {
+		Tiled deltas = columns_tiled(k, s.target_buf, s.target_col, row + 16 * step);
+		product(k, sum, columns_tiles(k, WEIGHTS_IN), f[step], NULL, &deltas, step);
+	}
+}
+
+static void outputs_products(Kernel *k, uint32_t row, Reg (*sum)[4])
+{
+	Sides s = sides(k, WEIGHTS_OUT);
+
+	for (uint32_t step = 0; step < SLICE_STEPS; step++) {
+		Tiled units = columns_tiled(k, s.source_buf, s.source_col, row + 16 * step);
+		Tiled deltas = columns_tiled(k, s.target_buf, s.target_col, row + 16 * step);
+		product(k, sum, columns_tiles(k, WEIGHTS_OUT), NULL, &units, &deltas, step);
+	}
+}
+
+/* bits: address of words of inputs that are left; cols: of deltas of the warp's columns */
+static void left_products(Kernel *k, Reg bits, Reg cols, uint32_t row, Reg (*sum)[4])
+{
+	Reg f[2][4], b[4], zero[4];
+
+	for (uint32_t n = 0; n < 4; n++)
+		zero[n] = op1(k->e, REG_F, "mov.f32", imm_f(0));
+	inputs_make(k, bits, row, f);
+	for (uint32_t step = 0; step < SLICE_STEPS; step++) {
+		fragments_load(k, b, 4, true, cols, (row + 16 * step) * k->half->row);
+		for (uint32_t j = 0; j < LEFT_TILES; j++)
+			multiply_add(k->e, sum[j], f[step], b + 2 * j, step ? NULL : zero);
+	}
+}
+
+static void sums_new(Kernel *k, Reg (*sum)[4], uint32_t tiles)
+{
+	for (uint32_t i = 0; i < 4 * tiles; i++)
+		sum[i / 4][i % 4] = reg(k->e, REG_F);
+}
+
+static void slice_join(Kernel *k, uint32_t tiles, Reg (*slice)[4])
+{
+	for (uint32_t i = 0; i < 4 * tiles; i++) {
+		Reg s = k->half->sum[i / 4][i % 4];
+		ins(k->e, "add.rn.ftz.f32 $, $, $", s, s, slice[i / 4][i % 4]);
+	}
+}
+
+/* Where row `row` is past the last. */
+static void slices_leave(Kernel *k, uint32_t row, uint32_t end)
+{
+	ins(k->e, "@$ bra L#", op2(k->e, REG_P, "setp.le.u32", k->my_rows, imm(row)), end);
+}
+
+/* Operands of the next slice are made while products are under way. */
+static void inputs_slices(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t end = label(e), tiles = columns_tiles(k, WEIGHTS_IN);
+	Reg bits = bits_input_at(k, input_bits(k, WEIGHTS_IN), mul(e, k->half->warp, 16)), f[2][4];
+	Reg slice[MOST_TILES][4];
+
+	inputs_make(k, bits, 0, f);
+	for (uint32_t row = 0; row < k->block_rows; row += SLICE) {
+		slices_leave(k, row, end);
+		sums_new(k, slice, tiles);
+		products_begin(e);
+		inputs_products(k, row, f, slice);
+		products_commit(e);
+		if (row + SLICE < k->block_rows)
+			inputs_make(k, bits, row + SLICE, f);
+		products_wait(e, 0);
+		slice_join(k, tiles, slice);
+	}
+	label_here(e, end);
+}
+
+static void side_slices(Kernel *k)
+{
+	Emit *e = k->e;
+	const Half *h = k->half;
+	Sides s = sides(k, WEIGHTS_IN);
+	uint32_t end = label(e), out = columns_tiles(k, WEIGHTS_OUT), tiles = task_tiles(k, GROUP_SIDE);
+	Reg lane = op2(e, REG_R, "and.b32", h->lane, imm(15)), eight = divide(e, h->lane, 16);
+	Reg tile = mad(e, warp_of_group(k), LEFT_TILES, eight), slice[MOST_TILES][4];
+	Reg bits = bits_input_at(k, input_bits(k, WEIGHTS_IN), imm(GROUP_ROWS * input_blocks(k)));
+	Reg cols = add(e, tiled_place(e, h->row, lane, mul(e, tile, 8)), k->memory);
+
+	cols = add(e, cols, imm(h->at_rows + half_column(k, s.target_buf, s.target_col)));
+	for (uint32_t row = 0; row < k->block_rows; row += SLICE) {
+		slices_leave(k, row, end);
+		sums_new(k, slice, tiles);
+		products_begin(e);
+		outputs_products(k, row, slice);
+		products_commit(e);
+		if (inputs_left(k))
+			left_products(k, bits, cols, row, slice + out);
+		products_wait(e, 0);
+		slice_join(k, tiles, slice);
+	}
+	label_here(e, end);
+}
+
+void group_slices(Kernel *k, uint32_t group)
+{
+	Emit *e = k->e;
+
+	remark(e, "gradients by a warpgroup: %u tiles of a warp", task_tiles(k, group));
+	if (group == GROUP_SIDE) {
+		side_slices(k);
+		return;
+	}
+	uint32_t none = if_begin(e, less(e, k->half->warp, imm(GROUP_WARPS * input_blocks(k))));
+	inputs_slices(k);
+	if_end(e, none);
+}
+
+void group_sums_begin(Kernel *k, uint32_t group)
+{
+	Half *h = k->half;
+	uint32_t tiles = task_tiles(k, group);
+
+	h->sum = (Reg(*)[4])NEW(&k->s->cx->scratch, 4 * (size_t)tiles, Reg);
+	for (uint32_t i = 0; i < 4 * tiles; i++)
+		h->sum[i / 4][i % 4] = op1(k->e, REG_F, "mov.f32", imm_f(-0.0f));
+}
+
+void rows_wait(Kernel *k) { ins(k->e, "bar.sync #, #", ROWS_FREE, (GROUPS + 1) * GROUP_THREADS); }
+
+/* ---- weights ----
+ *
+ * Rounded ones are in tiles, rows are sources. Floats and rule state are as warps have sums of them: tiles of 16 x 8,
+ * 512 bytes, 16 of a lane. */
+
+enum { KEPT_TILE = 512 };
+
+static uint32_t kept_first(const Kernel *k, uint32_t number)
+{
+	return number == WEIGHTS_IN ? 0 : rows_tiles(k, WEIGHTS_IN) * columns_tiles(k, WEIGHTS_IN);
+}
+
+static uint32_t variables(const Kernel *k)
+{
+	return formula_uses(k->s->formula, OP_LOAD) | formula_uses(k->s->formula, OP_STORE);
+}
+
+void group_region(HalfRegion *r, bool by_target)
+{
+	r->by_target = by_target;
+	r->space = (uint32_t)round_up(by_target ? r->row : r->rows, 16);
+	r->pitch = (uint32_t)round_up(by_target ? r->rows : r->row, 16) * 2;
+}
+
+void group_kept_plan(Kernel *k)
+{
+	uint32_t tiles = kept_first(k, WEIGHTS_OUT) + rows_tiles(k, WEIGHTS_OUT) * columns_tiles(k, WEIGHTS_OUT);
+
+	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+		if (variables(k) >> v & 1)
+			k->half->panel[0].at[v] = shared_take(k, (uint64_t)tiles * KEPT_TILE);
+}
+
+Reg tiled_place(Emit *e, uint32_t pitch, Reg row, Reg col)
+{
+	Reg tile = mad(e, divide(e, row, 8), 8 * pitch, mul(e, divide(e, col, 8), 128));
+	Reg here = mad(e, modulo(e, row, 8, divide(e, row, 8)), 16, mul(e, modulo(e, col, 8, divide(e, col, 8)), 2));
+
+	return add(e, tile, here);
+}
+
+/* Between global and shared memory, one by one: when a job begins and ends. */
+void group_kept_move(Kernel *k, bool out)
+{
+	Emit *e = k->e;
+
+	for (uint32_t i = 0; i < GRADIENTS; i++) {
+		const DevicePanel *p = panel(k, i);
+		Sides s = sides(k, i);
+		uint32_t across = columns_tiles(k, i), tiles = rows_tiles(k, i) * across;
+		Loop l = loop_begin(e, k->tid, imm(tiles * 128), k->s->threads);
+		Reg tile = divide(e, l.i, 128), in = modulo(e, l.i, 128, tile), lane = divide(e, in, 4);
+		Reg down = divide(e, tile, across), n = modulo(e, in, 4, lane), lane_row = divide(e, lane, 4);
+		Reg row = add(e, mad(e, down, 16, lane_row), mul(e, divide(e, n, 2), 8));
+		Reg col = mad(e, modulo(e, tile, across, down), 8, mul(e, modulo(e, lane, 4, lane_row), 2));
+		col = add(e, col, modulo(e, n, 2, divide(e, n, 2)));
+		Reg real = op2(e, REG_P, "and.pred", less(e, row, imm(s.sources)), less(e, col, imm(s.targets)));
+		Reg here = add(e, mad(e, l.i, 4, k->memory), imm(kept_first(k, i) * KEPT_TILE));
+		uint32_t none = if_begin(e, real);
+		for (uint32_t v = 1; v < 2 + MAX_STATE; v++) {
+			if (!(variables(k) >> v & 1))
+				continue;
+			Reg there = variable_at(k, v, p, s.by_target ? mad(e, col, p->row, row) : mad(e, row, p->row, col));
+			if (out)
+				ins(e, "st.global.f32 [$], $", there, load(e, REG_F, "ld.shared.f32", here, k->half->panel[0].at[v]));
+			else
+				ins(e, "st.shared.f32 [$+#], $", here, k->half->panel[0].at[v],
+				    load(e, REG_F, "ld.global.f32", there, 0));
+		}
+		if_end(e, none);
+		loop_end(e, &l);
+	}
+}
+
+void group_halves_move(Kernel *k, bool out)
+{
+	Emit *e = k->e;
+
+	for (uint32_t i = 0; i < k->half->regions; i++) {
+		const HalfRegion *r = &k->half->region[i];
+		Loop l = loop_begin(e, k->tid, imm(r->rows * r->row), k->s->threads);
+		Reg row = divide(e, l.i, r->row), col = modulo(e, l.i, r->row, row);
+		Reg at = r->by_target ? tiled_place(e, r->pitch, col, row) : tiled_place(e, r->pitch, row, col);
+		Reg here = add(e, at, k->memory);
+		Reg there = place(e, place_at(e, POINTER(k, half), r->from * 2), l.i, 2);
+		if (out)
+			ins(e, "st.global.u16 [$], $", there, load(e, REG_H, "ld.shared.u16", here, r->at));
+		else
+			ins(e, "st.shared.u16 [$+#], $", here, r->at, load(e, REG_H, "ld.global.u16", there, 0));
+		loop_end(e, &l);
+	}
+}
+
+/* ---- the update ---- */
+
+/* A part of a gradient: a tile of 16 rows, some tiles of 8 columns. */
+typedef struct SumPart {
+	uint32_t number, tiles;
+	Reg down, across;       /* first tile */
+	uint32_t rows, columns; /* its rows and columns are below these */
+	Reg (*sum)[4];
+} SumPart;
+
+typedef struct PartPlaces {
+	Reg kept, half; /* addresses of the lane's numbers in the first tile */
+	Reg row[2], col;
+	const HalfRegion *region;
+	const WeightRegion *start; /* that sums begin with */
+	bool has_last;             /* the last row, of weights from the true unit, may be among its rows */
+} PartPlaces;
+
+static PartPlaces part_places(Kernel *k, const SumPart *x)
+{
+	Emit *e = k->e;
+	const Half *h = k->half;
+	const DevicePanel *p = panel(k, x->number);
+	const Job *j = k->s->job;
+	uint32_t across = columns_tiles(k, x->number);
+	PartPlaces t = { .has_last = x->rows > p->bias };
+	Reg tile = add(e, mad(e, x->down, across, x->across), imm(kept_first(k, x->number)));
+
+	for (uint32_t i = 0; i < h->regions; i++)
+		if (h->region[i].from == p->at)
+			t.region = &h->region[i];
+	t.start = region_of(k, p->bias_across ? j->copies + p->copy + (uint64_t)p->bias * p->copy_row
+	                                      : j->w + p->at + (uint64_t)p->bias * p->row);
+	t.kept = add(e, mad(e, tile, KEPT_TILE, mul(e, h->lane, 16)), k->memory);
+	Reg half = mad(e, x->down, 16 * t.region->pitch, mad(e, x->across, half_across(k), k->memory));
+	t.half = add(e, mad(e, h->lane, 4, half), imm(t.region->at));
+	for (uint32_t r = 0; r < 2; r++)
+		t.row[r] = add(e, mad(e, x->down, 16, h->row_of_lane), imm(8 * r));
+	t.col = mad(e, x->across, 8, h->col_of_lane);
+	return t;
+}
+
+/* New weights of a row of a tile: rounded; those from the true unit. */
+static void pair_store(Kernel *k, const SumPart *x, const PartPlaces *t, uint32_t j, uint32_t r, const Reg w[2])
+{
+	Emit *e = k->e;
+	const DevicePanel *p = panel(k, x->number);
+	uint32_t at = 8 * r * t->region->pitch + half_across(k) * j, columns = sides(k, x->number).targets;
+	bool checks = x->columns > columns;
+	Reg half = half_pair(e, w[0], w[1]), col = add(e, t->col, imm(8 * j)), is = reg(e, REG_P);
+
+	if (checks)
+		is = less(e, col, imm(columns));
+	if (t->has_last) {
+		Reg above = less(e, t->row[r], imm(p->bias)), last = same(e, t->row[r], imm(p->bias));
+		ins(e, "@$ st.shared.v2.f32 [$+#], {$, $}", checks ? op2(e, REG_P, "and.pred", is, last) : last,
+		    mad(e, col, 4, k->memory), t->start->at, w[0], w[1]);
+		is = checks ? op2(e, REG_P, "and.pred", is, above) : above;
+	}
+	if (checks || t->has_last)
+		ins(e, "@$ st.shared.u32 [$+#], $", is, t->half, at, half);
+	else
+		ins(e, "st.shared.u32 [$+#], $", t->half, at, half);
+}
+
+/* The rule for a tile. value: weights and state */
+static void tile_apply(Kernel *k, const PlaceNumbers *n, const SumPart *x, const PartPlaces *t, uint32_t j,
+                       Reg value[2 + MAX_STATE][4], Reg finite)
+{
+	Emit *e = k->e;
+	Sides s = sides(k, x->number);
+	bool padded = x->rows > s.sources || x->columns > s.targets;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		Reg variable[2 + MAX_STATE] = { x->sum[j][i] };
+		for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+			variable[v] = value[v][i];
+		place_values(k, n, variable);
+		for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+			value[v][i] = variable[v];
+		Reg w = variable[1];
+		if (padded) {
+			Reg real = op2(e, REG_P, "and.pred", less(e, t->row[i / 2], imm(s.sources)),
+			               less(e, add(e, t->col, imm(8 * j + i % 2)), imm(s.targets)));
+			ins(e, "@$ fma.rn.ftz.f32 $, $, 0f00000000, $", real, finite, w, finite);
+		} else {
+			ins(e, "fma.rn.ftz.f32 $, $, 0f00000000, $", finite, w, finite);
+		}
+	}
+	for (uint32_t r = 0; r < 2; r++)
+		pair_store(k, x, t, j, r, value[1] + 2 * r);
+}
+
+/* Loads of some tiles come first, so that they are under way together. */
+static void part_apply(Kernel *k, const SumPart *x)
+{
+	enum { AT_ONCE = 4 };
+	Emit *e = k->e;
+	const uint32_t *kept = k->half->panel[0].at;
+	uint32_t loads = formula_uses(k->s->formula, OP_LOAD), stores = formula_uses(k->s->formula, OP_STORE);
+	PartPlaces t = part_places(k, x);
+	PlaceNumbers own = known_numbers(k, k->numbers, &k->s->factor[panel(k, x->number)->factor]);
+	Reg finite = zero_float(e), value[AT_ONCE][2 + MAX_STATE][4];
+
+	for (uint32_t first = 0; first < x->tiles; first += AT_ONCE) {
+		uint32_t some = min_u32(AT_ONCE, x->tiles - first);
+		for (uint32_t j = 0; j < some; j++)
+			for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+				if (loads >> v & 1)
+					load_quad(e, "shared", value[j][v], t.kept, kept[v] + (first + j) * KEPT_TILE);
+				else
+					for (uint32_t i = 0; i < 4 && stores >> v & 1; i++)
+						value[j][v][i] = zero_float(e);
+		for (uint32_t j = 0; j < some; j++) {
+			tile_apply(k, &own, x, &t, first + j, value[j], finite);
+			for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+				if (stores >> v & 1)
+					store_quad(e, "shared", t.kept, kept[v] + (first + j) * KEPT_TILE, value[j][v]);
+		}
+	}
+	infinite_check(k, op2(e, REG_P, "setp.neu.ftz.f32", finite, finite));
+}
+
+void group_apply(Kernel *k, uint32_t group)
+{
+	Emit *e = k->e;
+	Half *h = k->half;
+	uint32_t in = columns_tiles(k, WEIGHTS_IN), out = columns_tiles(k, WEIGHTS_OUT);
+	uint32_t full = GROUP_WARPS * input_blocks(k);
+	Reg own = warp_of_group(k);
+
+	if (group == GROUP_SIDE) {
+		part_apply(k, &(SumPart){ WEIGHTS_OUT, out, own, imm(0), GROUP_ROWS, 8 * out, h->sum });
+		if (inputs_left(k))
+			part_apply(k, &(SumPart){ WEIGHTS_IN, LEFT_TILES, imm(full), mul(e, own, LEFT_TILES), 16 * (full + 1),
+			                          8 * in, h->sum + out });
+	} else {
+		uint32_t none = if_begin(e, less(e, h->warp, imm(full)));
+		part_apply(k, &(SumPart){ WEIGHTS_IN, in, h->warp, imm(0), 16 * full, 8 * in, h->sum });
+		if_end(e, none);
+	}
+	groups_publish(k);
+}

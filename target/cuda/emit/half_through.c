@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/* bf16: rows of a network with one layer of hidden units, forward and backward. In: bits of inputs, rounded weights.
+ * Out: rounded activations and deltas of rows, for gradients; outputs in late rows, for verdicts.
+ *
+ * A warp takes 16 rows through all steps. What is computed of the rows stays in registers: sums of a product have the
+ * places of the next one's operands. Only what gradients and verdicts read is stored, and what several warps compute of
+ * the same rows. Warps of a warpgroup, with its products (half_groups.c), take 64 rows. */
+#include "half_emit.h"
+#include "units.h"
+
+enum { MOST_SPLIT = 4 };
+
+/* A network with one layer of hidden units. */
+typedef struct Through {
+	const DeviceStep *hidden, *outputs, *errors, *back;
+	uint32_t number[3]; /* of the three products */
+} Through;
+/* Rows of a warp: 16. */
+typedef struct ThroughRows {
+	Reg row, real[2];   /* of the lane: its first row; are its rows, 8 apart, there */
+	Reg base, half_row; /* first row of the warp; address of rounded values of the lane's first row */
+} ThroughRows;
+/* Tiles of a product that a warp has, of `split` warps with the same rows. */
+typedef struct Tiles {
+	Reg first;            /* or an integer, */
+	uint32_t most, tiles; /* which is `most` at most */
+	Reg col;              /* the lane's first column */
+} Tiles;
+static bool through_find(const Kernel *k, Through *t)
+{
+	uint32_t products = 0;
+
+	for (uint32_t i = 0; i < k->s->list->gradient; i++)
+		switch (k->s->step[i].kind) {
+		case STEP_PRODUCT:
+			if (products == 3)
+				return false;
+			t->number[products++] = i;
+			break;
+		case STEP_LOAD:
+		case STEP_MARK:
+		case STEP_ONE:
+		case STEP_ERRORS:
+		case STEP_SCORES:
+		case STEP_CODES: break;
+		default: return false;
+		}
+	if (products != 3)
+		return false;
+	t->hidden = &k->s->step[t->number[0]];
+	t->outputs = &k->s->step[t->number[1]];
+	t->back = &k->s->step[t->number[2]];
+	t->errors = late_errors(k, t->outputs);
+	return true;
+}
+
+static bool is_chained(const DeviceStep *s, uint32_t buf, const DeviceStep *from)
+{
+	return s->a == buf && s->a_col == from->c_col && s->depth == from->cols;
+}
+
+static bool through_fits(const Kernel *k, const Through *t)
+{
+	const float *zero = k->s->job->zero;
+	const DeviceStep *all[] = { t->hidden, t->outputs, t->back };
+
+	for (uint32_t i = 0; i < 3; i++)
+		if (all[i]->b == zero || !all[i]->start || all[i]->keeps_net || all[i]->cols % 2 ||
+		    all[i]->cols > 8 * TILES_WIDE || ceil_div(all[i]->depth, 16) > STEPS_KNOWN)
+			return false;
+	return t->hidden->after == AFTER_UNITS && !late_errors(k, t->hidden) && t->errors && t->errors->c == BUF_DELTA &&
+	       t->outputs->cols <= 4 * TILES_WIDE && t->back->after == AFTER_DELTAS && t->back->c == BUF_DELTA &&
+	       is_chained(t->outputs, BUF_ACT, t->hidden) && is_chained(t->back, BUF_DELTA, t->outputs) &&
+	       t->back->c_col == t->hidden->c_col && t->back->cols == t->hidden->cols;
+}
+
+bool half_is_through(const Kernel *k)
+{
+	Through t;
+
+	return k->judged && !k->s->test && !k->s->tiled && through_find(k, &t) && through_fits(k, &t);
+}
+
+/* Products of warpgroups: steps of sums begin at multiples of 8 rows or columns of weights. */
+bool half_can_group(const Kernel *k)
+{
+	const EmitSource *s = k->s;
+	uint32_t threads = (GROUPS + 1) * GROUP_THREADS;
+	Through t;
+
+	return s->threads == threads && k->half->through && k->half->bits && s->leaf_rows > GROUP_ROWS &&
+	       through_find(k, &t) && bits_of(k, t.hidden->a, t.hidden->a_col) && group_gradients_fit(k);
+}
+
+static uint32_t tiles_across(const DeviceStep *s) { return (uint32_t)ceil_div(s->cols, 8); }
+
+static Tiles tiles_of_side(Kernel *k, const DeviceStep *s, Reg side, uint32_t split)
+{
+	uint32_t each = (uint32_t)ceil_div(tiles_across(s), split);
+	Tiles t = { .first = mul(k->e, side, each), .most = each * (split - 1), .tiles = each };
+
+	t.col = add(k->e, k->half->col_of_lane, mul(k->e, t.first, 8));
+	return t;
+}
+
+/* Weights of a product, for these tiles and from column 8 first of them on. */
+static Reg weights_place(Kernel *k, const DeviceStep *s, const Tiles *t, uint32_t first)
+{
+	const HalfRegion *w = half_region(k, s);
+	uint32_t tile = s->by_depth ? 16 : 8 * w->pitch;
+	Reg lanes = add(k->e, lane_place(k, w->pitch, !s->by_depth), mul(k->e, t->first, tile));
+
+	return add(k->e, add(k->e, k->memory, lanes), imm(w->at + tile * first));
+}
+
+/* Sums begin with weights from the true unit, or 0. */
+static void through_sums(Kernel *k, const DeviceStep *s, const Tiles *t, uint32_t first, uint32_t tiles, Reg (*sum)[4])
+{
+	Emit *e = k->e;
+	bool zero = s->start == k->s->job->zero;
+	Reg at = mad(e, t->col, 4, k->memory), start[2] = { imm_f(0), imm_f(0) };
+
+	for (uint32_t j = 0; j < tiles; j++) {
+		if (zero && k->half->grouped) { /* the first product begins them */
+			for (uint32_t i = 0; i < 4; i++)
+				sum[j][i] = reg(e, REG_F);
+			continue;
+		}
+		if (!zero)
+			two_load(e, start, at, weight_at(k, s->start) + 32 * (first + j));
+		for (uint32_t i = 0; i < 4; i++)
+			sum[j][i] = op1(e, REG_F, "mov.f32", start[i % 2]);
+	}
+}
+
+/* Operands that are in rows: address of the warp's fragments. */
+static Reg rows_place(Kernel *k, const DeviceStep *s, const ThroughRows *x)
+{
+	return add(k->e, add(k->e, mad(k->e, x->base, k->half->row, k->memory), k->half->place[0]),
+	           imm(k->half->at_rows + half_column(k, s->a, s->a_col)));
+}
+
+/* Products of operands in registers, [tiles][2 rows] pairs of columns, or, if there are none, in rows. */
+static void through_multiply(Kernel *k, const DeviceStep *s, const ThroughRows *x, Reg (*a)[2], const Tiles *t,
+                             uint32_t first, uint32_t tiles, Reg (*sum)[4])
+{
+	Reg b = weights_place(k, s, t, first), f[4], rows = a ? b : rows_place(k, s, x);
+	uint32_t pitch = half_region(k, s)->pitch;
+
+	for (uint32_t step = 0; step < ceil_div(s->depth, 16); step++) {
+		Reg fa[4];
+		uint32_t at = s->by_depth ? 16 * step * pitch : 32 * step;
+		if (!a)
+			fragments_load(k, fa, 4, false, rows, 32 * step);
+		for (uint32_t i = 0; a && i < 4; i++)
+			fa[i] = a[2 * step + i / 2][i % 2];
+		for (uint32_t j = 0; j < tiles; j += 2) {
+			uint32_t some = min_u32(2, tiles - j);
+			fragments_load(k, f, 2 * some, s->by_depth, b, at + (s->by_depth ? 16 * j : 8 * j * pitch));
+			for (uint32_t n = 0; n < some; n++)
+				multiply_add(k->e, sum[j + n], fa, f + 2 * n, NULL);
+		}
+	}
+}
+
+/* Two rounded values of tile j, row 8 r: 0 past the last column. Stored in rows. */
+static Reg through_pair(Kernel *k, const DeviceStep *s, const ThroughRows *x, const Tiles *t, uint32_t buf, uint32_t j,
+                        uint32_t r, const Reg v[2])
+{
+	Emit *e = k->e;
+	const Half *h = k->half;
+	Reg pair = half_pair(e, v[0], v[1]), has = x->real[r],
+		at = h->grouped ? x->half_row : mad(e, t->col, 2, x->half_row);
+	uint32_t offset = half_column(k, buf, s->c_col) + 8 * r * h->row + half_across(k) * j;
+	bool last = 8 * (t->most + j + 1) > s->cols;
+
+	if (h->grouped && buf == BUF_DELTA && s->after == AFTER_UNITS) /* gradients read rows past the last */
+		pair = op3(e, REG_R, "selp.u32", pair, imm(0), has);
+	if (last) {
+		Reg inside = less(e, add(e, t->col, imm(8 * j)), imm(s->cols));
+		pair = op3(e, REG_R, "selp.u32", pair, imm(0), inside);
+		has = h->grouped ? inside : op2(e, REG_P, "and.pred", has, inside);
+	}
+	if (h->grouped && !last)
+		ins(e, "st.shared.u32 [$+#], $", at, offset, pair);
+	else
+		ins(e, "@$ st.shared.u32 [$+#], $", has, at, offset, pair);
+	return pair;
+}
+
+static void through_hidden(Kernel *k, const Through *t, const ThroughRows *x, const Tiles *some, Sums *sums)
+{
+	const DeviceStep *s = t->hidden;
+	HalfTask task = { .high = 1, .wide = some->tiles };
+	Reg fa[TILES_HIGH][2][4];
+	const InputColumns *bits = bits_of(k, s->a, s->a_col);
+
+	through_sums(k, s, some, 0, some->tiles, sums->sum);
+	if (k->half->grouped) {
+		group_inputs(k, s, bits_row_at(k, bits, x->base), some->tiles, sums->sum);
+		return;
+	}
+	Reg a = bits ? bits_row_at(k, bits, x->base) : rows_place(k, s, x), b = weights_place(k, s, some, 0);
+	for (uint32_t step = 0; step < ceil_div(s->depth, 16); step++)
+		half_product_step(k, s, &task, a, b, half_region(k, s)->pitch, step, fa, sums);
+}
+
+/* Net inputs become outputs. */
+static void through_units(Kernel *k, const Through *t, const ThroughRows *x, const Tiles *some, Sums *sums,
+                          Reg (*pair)[2])
+{
+	const DeviceStep *s = t->hidden;
+
+	for (uint32_t j = 0; j < some->tiles; j++) {
+		Reg *v = sums->sum[j];
+		for (uint32_t i = 0; i < 4; i++)
+			v[i] = unit_value(k->e, s->fn, v[i]);
+		for (uint32_t r = 0; r < 2; r++)
+			pair[j][r] = through_pair(k, s, x, some, BUF_ACT, j, r, v + 2 * r);
+	}
+}
+
+static void through_outputs(Kernel *k, const Through *t, const ThroughRows *x, const Tiles *some, Reg (*a)[2],
+                            Reg (*pair)[2])
+{
+	const DeviceStep *s = t->outputs;
+	Sums sums = { .row = x->row, .col = some->col, .has_targets = k->half->y_bits };
+
+	for (uint32_t r = 0; r < 2 && sums.has_targets; r++) /* while products are under way */
+		sums.target[r] = half_targets(k, &sums, r);
+	through_sums(k, s, some, 0, some->tiles, sums.sum);
+	if (k->half->grouped)
+		group_operands(k, s, a, some->tiles, sums.sum);
+	else
+		through_multiply(k, s, x, a, some, 0, some->tiles, sums.sum);
+	for (uint32_t i = 0; i < 2 * some->tiles; i++) {
+		uint32_t j = i / 2, r = i % 2;
+		half_outputs(k, s, t->errors, &sums, r, j, x->real[r], sums.sum[j] + 2 * r);
+		pair[j][r] = through_pair(k, s, x, some, BUF_DELTA, j, r, sums.sum[j] + 2 * r);
+	}
+}
+
+/* A few tiles at a time: sums of gradients and outputs take most registers. */
+static void through_back(Kernel *k, const Through *t, const ThroughRows *x, const Tiles *some, Reg (*a)[2],
+                         const Sums *out)
+{
+	Emit *e = k->e;
+	const DeviceStep *s = t->back;
+	uint32_t at_once = k->half->grouped ? TILES_WIDE : 4;
+
+	for (uint32_t first = 0; first < some->tiles; first += at_once) {
+		uint32_t tiles = min_u32(at_once, some->tiles - first);
+		Reg sum[TILES_WIDE][4];
+		through_sums(k, s, some, first, tiles, sum);
+		if (k->half->grouped)
+			group_operands(k, s, a, tiles, sum);
+		else
+			through_multiply(k, s, x, a, some, first, tiles, sum);
+		for (uint32_t i = 0; i < 2 * tiles; i++) {
+			uint32_t j = i / 2, r = i % 2;
+			Reg v[2];
+			for (uint32_t n = 0; n < 2; n++) {
+				Reg o = out->sum[first + j][2 * r + n], slope = slope_offset(e, s, unit_slope(e, s->fn, o, o));
+				v[n] = op2(e, REG_F, "mul.rn.ftz.f32", sum[j][2 * r + n], slope);
+			}
+			through_pair(k, s, x, some, BUF_DELTA, first + j, r, v);
+		}
+	}
+}
+
+static ThroughRows through_rows_of(Kernel *k, Reg base)
+{
+	Emit *e = k->e;
+	ThroughRows x = { .base = base, .row = add(e, base, k->half->row_of_lane) };
+
+	for (uint32_t r = 0; r < 2; r++)
+		x.real[r] = less(e, add(e, x.row, imm(8 * r)), k->my_rows);
+	Reg own = k->half->grouped ? mad(e, base, k->half->row, mul(e, k->half->lane, 4)) : mul(e, x.row, k->half->row);
+	x.half_row = add(e, add(e, own, k->memory), imm(k->half->at_rows));
+	return x;
+}
+
+/* Tiles of all warps of the same rows are read: up to the next full 16 columns there are some. */
+static bool splits(const DeviceStep *s, uint32_t split)
+{
+	return ceil_div(tiles_across(s), split) * split * 8 <= round_up(s->cols, 16);
+}
+
+/* Warps that have the same 16 rows: some, where there are so many. */
+static uint32_t through_split(const Kernel *k, const Through *t, uint32_t warps)
+{
+	if (k->half->grouped)
+		return 1;
+	for (uint32_t split = k->s->sided ? MOST_SPLIT : 2; split > 1; split /= 2)
+		if (k->block_rows / 16 * split <= warps && splits(t->hidden, split) && splits(t->outputs, split))
+			return split;
+	return 1;
+}
+
+/* Late rows are overwritten in the middle of the way, or by any warp. */
+uint32_t half_judged_threads(const Kernel *k)
+{
+	uint32_t warps = k->half->warps, tiles = k->block_rows / 16;
+	Through t;
+
+	if (k->half->through && tiles <= warps && through_find(k, &t))
+		return 32 * tiles * through_split(k, &t, warps);
+	return 32 * warps;
+}
+
+void judged_wait(Kernel *k)
+{
+	if (k->half->apart && k->half->direct)
+		ins(k->e, "bar.sync #, #", ROWS_JUDGED, half_judged_threads(k) + SIDE_THREADS);
+}
+
+/* Warps of the same rows. tile: R */
+static void side_meet(Kernel *k, Reg tile, uint32_t split)
+{
+	if (split > 1)
+		ins(k->e, "bar.sync $, #", add(k->e, tile, imm(SIDES_MEET)), 32 * split);
+}
+
+static void through_side(Kernel *k, const Through *t, const ThroughRows *x, Reg tile, Reg side, uint32_t split,
+                         bool waits)
+{
+	Reg act[2 * TILES_WIDE][2], delta[2 * TILES_WIDE][2], none = op1(k->e, REG_R, "mov.u32", imm(0));
+	Tiles hidden = tiles_of_side(k, t->hidden, side, split), outputs = tiles_of_side(k, t->outputs, side, split);
+	Sums sums;
+
+	for (uint32_t j = 0; j < 2 * TILES_WIDE; j++)
+		for (uint32_t r = 0; r < 2; r++)
+			act[j][r] = delta[j][r] = none; /* past the last tile */
+	through_hidden(k, t, x, &hidden, &sums);
+	if (k->half->grouped)
+		rows_wait(k);
+	through_units(k, t, x, &hidden, &sums, act);
+	side_meet(k, tile, split);
+	if (waits)
+		judged_wait(k);
+	through_outputs(k, t, x, &outputs, split > 1 ? NULL : act, delta);
+	side_meet(k, tile, split);
+	through_back(k, t, x, &hidden, split > 1 ? NULL : delta, &sums);
+}
+
+/* Warps without rows make words of inputs meanwhile, if there are such. */
+void half_through(Kernel *k)
+{
+	Emit *e = k->e;
+	const Half *h = k->half;
+	uint32_t tiles = k->block_rows / 16, warps = k->s->threads / 32, others = label(e), end = label(e);
+	bool loops = tiles > warps;
+	Through t;
+
+	if (!through_find(k, &t))
+		return;
+	uint32_t split = through_split(k, &t, warps);
+	remark(e, "16 rows of %u warps through all layers", split);
+	if (loops)
+		judged_wait(k);
+	if (tiles * split >= warps && !h->grouped)
+		bits_turn(k, 0, 1);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", h->warp, imm(tiles * split)), others);
+	Loop l = { 0 };
+	if (loops)
+		l = loop_begin(e, h->warp, imm(tiles), warps);
+	Reg tile = loops ? l.i : divide(e, h->warp, split), side = imm(0);
+	if (split > 1)
+		side = modulo(e, h->warp, split, tile);
+	Reg base = mul(e, tile, 16);
+	Reg first = h->grouped ? op2(e, REG_R, "and.b32", base, imm(~63u)) : base; /* the same for all of a warpgroup */
+	uint32_t past = if_begin(e, less(e, first, k->my_rows));
+	ThroughRows x = through_rows_of(k, base);
+	through_side(k, &t, &x, tile, side, split, !loops);
+	if (!loops)
+		ins(e, "bra L#", end);
+	if_end(e, past);
+	if (h->grouped)
+		rows_wait(k);
+	if (!loops)
+		judged_wait(k); /* those without rows are waited for, too */
+	if (loops)
+		loop_end(e, &l);
+	ins(e, "bra L#", end);
+	label_here(e, others);
+	if (h->grouped)
+		rows_wait(k);
+	if (tiles * split < warps)
+		bits_turn(k, tiles * split, h->grouped ? TURNED_AT_ONCE : 1);
+	label_here(e, end);
+	if (h->grouped)
+		groups_publish(k);
+}
