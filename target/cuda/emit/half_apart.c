@@ -257,7 +257,12 @@ static void apart_rows(Kernel *k, Kernel *part)
 	spent(k, SPENT_TEAM);
 	half_steps(part, 0, k->s->list->gradient);
 	spent(k, SPENT_ROWS);
-	meet(k, ROWS_THERE, k->s->threads);
+	if (h->grouped) { /* side threads are not waited for */
+		side_arrive(k, ROWS_THERE, k->s->threads);
+		meet(k, GROUP_ROWS_THERE, computing(k));
+	} else {
+		meet(k, ROWS_THERE, k->s->threads);
+	}
 	spent(k, SPENT_TEAM_AFTER);
 }
 

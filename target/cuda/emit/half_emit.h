@@ -8,7 +8,7 @@
 /* Barriers of threads that do what no update waits for, and of others. */
 enum { CASES_THERE = 2, ROWS_THERE = 3, SIDE_MEET = 4, ROWS_JUDGED = 5, SIDES_MEET = 6, TALLIED = 15 };
 /* Of warpgroups: gradients have read rows, weights are new. */
-enum { ROWS_FREE = 6, GROUP_WEIGHTS = 7 };
+enum { ROWS_FREE = 6, GROUP_WEIGHTS = 7, GROUP_ROWS_THERE = 8 };
 enum { HALF_BUFS = BUF_DELTA + 1 }; /* activations and deltas are operands */
 
 /* Rounded weights in shared memory: rows of a panel. */

@@ -7,8 +7,8 @@
  * 8 x 8 sums is, rounded, 32 words that follow each other. A tile serves both sides: descriptors say which is summed.
  *
  * Who adds gradients: of weights from inputs, whose bits become operands in registers, each of three warpgroups has 64
- * inputs by all units; of weights to outputs, and of up to 16 inputs past the last full 64, side threads, the latter by
- * mma. Slices of 32 rows are added one after the other. Must hold: stores are published (groups_publish) before the
+ * inputs by all units, the last of them also up to 16 inputs past these, by mma; of weights to outputs, side threads.
+ * Slices of 32 rows are added one after the other. Must hold: stores are published (groups_publish) before the
  * barrier after which products read them. */
 #include "half_emit.h"
 #include "units.h"
@@ -169,12 +169,40 @@ void group_operands(Kernel *k, const DeviceStep *s, Reg (*a)[2], uint32_t tiles,
 
 /* ---- gradients ---- */
 
-/* Tiles of sums that a warp has. */
-static uint32_t task_tiles(const Kernel *k, uint32_t group)
+/* What a warpgroup has of the gradients; a warp has tiles of their sums, one part after the other. */
+typedef struct GroupTask {
+	bool inputs, left, outputs;      /* weights from 64 inputs, from those that are left, to outputs */
+	uint32_t at_out, at_left, tiles; /* in Half.sum */
+} GroupTask;
+
+static GroupTask task_of(const Kernel *k, uint32_t group)
 {
-	if (group != GROUP_SIDE)
-		return columns_tiles(k, WEIGHTS_IN);
-	return columns_tiles(k, WEIGHTS_OUT) + (inputs_left(k) ? LEFT_TILES : 0);
+	GroupTask t = { .inputs = group < input_blocks(k), .outputs = group == GROUP_SIDE };
+
+	t.left = group == GROUPS - 1 && inputs_left(k);
+	t.at_out = t.inputs ? columns_tiles(k, WEIGHTS_IN) : 0;
+	t.at_left = t.at_out + (t.outputs ? columns_tiles(k, WEIGHTS_OUT) : 0);
+	t.tiles = t.at_left + (t.left ? LEFT_TILES : 0);
+	return t;
+}
+
+/* The one after those from this one on that have the same code. */
+static uint32_t groups_alike(const Kernel *k, uint32_t group)
+{
+	GroupTask t = task_of(k, group);
+	uint32_t end = group + 1;
+
+	while (end < GROUPS && task_of(k, end).inputs == t.inputs && task_of(k, end).left == t.left)
+		end++;
+	return end;
+}
+
+/* if (the warp is of one of these warpgroups) */
+static uint32_t if_groups(Kernel *k, uint32_t first, uint32_t end)
+{
+	Reg from = add(k->e, k->half->warp, imm(0u - GROUP_WARPS * first));
+
+	return if_begin(k->e, less(k->e, from, imm(GROUP_WARPS * (end - first))));
 }
 
 static Reg warp_of_group(Kernel *k) { return op2(k->e, REG_R, "and.b32", k->half->warp, imm(GROUP_WARPS - 1)); }
@@ -218,16 +246,33 @@ static void outputs_products(Kernel *k, uint32_t row, Reg (*sum)[4])
 	}
 }
 
-/* bits: address of words of inputs that are left; cols: of deltas of the warp's columns */
-static void left_products(Kernel *k, Reg bits, Reg cols, uint32_t row, Reg (*sum)[4])
+/* Inputs that are left: address of their words, and of deltas of the warp's columns. */
+typedef struct LeftPlaces {
+	Reg bits, cols;
+} LeftPlaces;
+
+static LeftPlaces left_places(Kernel *k)
+{
+	Emit *e = k->e;
+	const Half *h = k->half;
+	Sides s = sides(k, WEIGHTS_IN);
+	Reg lane = op2(e, REG_R, "and.b32", h->lane, imm(15)), eight = divide(e, h->lane, 16);
+	Reg tile = mad(e, warp_of_group(k), LEFT_TILES, eight);
+	Reg cols = add(e, tiled_place(e, h->row, lane, mul(e, tile, 8)), k->memory);
+
+	return (LeftPlaces){ bits_input_at(k, input_bits(k, WEIGHTS_IN), imm(GROUP_ROWS * input_blocks(k))),
+		                 add(e, cols, imm(h->at_rows + half_column(k, s.target_buf, s.target_col))) };
+}
+
+static void left_products(Kernel *k, const LeftPlaces *p, uint32_t row, Reg (*sum)[4])
 {
 	Reg f[2][4], b[4], zero[4];
 
 	for (uint32_t n = 0; n < 4; n++)
 		zero[n] = op1(k->e, REG_F, "mov.f32", imm_f(0));
-	inputs_make(k, bits, row, f);
+	inputs_make(k, p->bits, row, f);
 	for (uint32_t step = 0; step < SLICE_STEPS; step++) {
-		fragments_load(k, b, 4, true, cols, (row + 16 * step) * k->half->row);
+		fragments_load(k, b, 4, true, p->cols, (row + 16 * step) * k->half->row);
 		for (uint32_t j = 0; j < LEFT_TILES; j++)
 			multiply_add(k->e, sum[j], f[step], b + 2 * j, step ? NULL : zero);
 	}
@@ -247,81 +292,63 @@ static void slice_join(Kernel *k, uint32_t tiles, Reg (*slice)[4])
 	}
 }
 
-/* Where row `row` is past the last. */
-static void slices_leave(Kernel *k, uint32_t row, uint32_t end)
-{
-	ins(k->e, "@$ bra L#", op2(k->e, REG_P, "setp.le.u32", k->my_rows, imm(row)), end);
-}
-
 /* Operands of the next slice are made while products are under way. */
-static void inputs_slices(Kernel *k)
+static void slices_add(Kernel *k, const GroupTask *t)
 {
 	Emit *e = k->e;
-	uint32_t end = label(e), tiles = columns_tiles(k, WEIGHTS_IN);
-	Reg bits = bits_input_at(k, input_bits(k, WEIGHTS_IN), mul(e, k->half->warp, 16)), f[2][4];
-	Reg slice[MOST_TILES][4];
+	uint32_t end = label(e);
+	Reg bits = imm(0), f[2][4], slice[2 * MOST_TILES][4];
+	LeftPlaces left = { imm(0), imm(0) };
 
-	inputs_make(k, bits, 0, f);
-	for (uint32_t row = 0; row < k->block_rows; row += SLICE) {
-		slices_leave(k, row, end);
-		sums_new(k, slice, tiles);
-		products_begin(e);
-		inputs_products(k, row, f, slice);
-		products_commit(e);
-		if (row + SLICE < k->block_rows)
-			inputs_make(k, bits, row + SLICE, f);
-		products_wait(e, 0);
-		slice_join(k, tiles, slice);
+	if (t->left)
+		left = left_places(k);
+	if (t->inputs) {
+		bits = bits_input_at(k, input_bits(k, WEIGHTS_IN), mul(e, k->half->warp, 16));
+		inputs_make(k, bits, 0, f);
 	}
-	label_here(e, end);
-}
-
-static void side_slices(Kernel *k)
-{
-	Emit *e = k->e;
-	const Half *h = k->half;
-	Sides s = sides(k, WEIGHTS_IN);
-	uint32_t end = label(e), out = columns_tiles(k, WEIGHTS_OUT), tiles = task_tiles(k, GROUP_SIDE);
-	Reg lane = op2(e, REG_R, "and.b32", h->lane, imm(15)), eight = divide(e, h->lane, 16);
-	Reg tile = mad(e, warp_of_group(k), LEFT_TILES, eight), slice[MOST_TILES][4];
-	Reg bits = bits_input_at(k, input_bits(k, WEIGHTS_IN), imm(GROUP_ROWS * input_blocks(k)));
-	Reg cols = add(e, tiled_place(e, h->row, lane, mul(e, tile, 8)), k->memory);
-
-	cols = add(e, cols, imm(h->at_rows + half_column(k, s.target_buf, s.target_col)));
 	for (uint32_t row = 0; row < k->block_rows; row += SLICE) {
-		slices_leave(k, row, end);
-		sums_new(k, slice, tiles);
+		ins(e, "@$ bra L#", op2(e, REG_P, "setp.le.u32", k->my_rows, imm(row)), end);
+		sums_new(k, slice, t->tiles);
 		products_begin(e);
-		outputs_products(k, row, slice);
+		if (t->inputs)
+			inputs_products(k, row, f, slice);
+		if (t->outputs)
+			outputs_products(k, row, slice + t->at_out);
 		products_commit(e);
-		if (inputs_left(k))
-			left_products(k, bits, cols, row, slice + out);
+		if (t->inputs && row + SLICE < k->block_rows)
+			inputs_make(k, bits, row + SLICE, f);
+		if (t->left)
+			left_products(k, &left, row, slice + t->at_left);
 		products_wait(e, 0);
-		slice_join(k, tiles, slice);
+		slice_join(k, t->tiles, slice);
 	}
 	label_here(e, end);
 }
 
 void group_slices(Kernel *k, uint32_t group)
 {
-	Emit *e = k->e;
+	uint32_t last = group == GROUP_SIDE ? GROUP_SIDE + 1 : GROUPS;
 
-	remark(e, "gradients by a warpgroup: %u tiles of a warp", task_tiles(k, group));
-	if (group == GROUP_SIDE) {
-		side_slices(k);
-		return;
+	for (uint32_t g = group, end; g < last; g = end) {
+		GroupTask t = task_of(k, g);
+		end = groups_alike(k, g);
+		if (!t.tiles)
+			continue;
+		remark(k->e, "gradients by a warpgroup: %u tiles of a warp", t.tiles);
+		uint32_t others = if_groups(k, g, end);
+		slices_add(k, &t);
+		if_end(k->e, others);
 	}
-	uint32_t none = if_begin(e, less(e, k->half->warp, imm(GROUP_WARPS * input_blocks(k))));
-	inputs_slices(k);
-	if_end(e, none);
 }
 
 void group_sums_begin(Kernel *k, uint32_t group)
 {
 	Half *h = k->half;
-	uint32_t tiles = task_tiles(k, group);
+	uint32_t tiles = task_of(k, group).tiles;
 
-	h->sum = (Reg(*)[4])NEW(&k->s->cx->scratch, 4 * (size_t)tiles, Reg);
+	for (uint32_t g = group; g < GROUPS; g++)
+		tiles = max_u32(tiles, task_of(k, g).tiles);
+	h->sum = (Reg(*)[4])NEW(&k->s->cx->scratch, 4 * (size_t)tiles + 1, Reg);
 	for (uint32_t i = 0; i < 4 * tiles; i++)
 		h->sum[i / 4][i % 4] = op1(k->e, REG_F, "mov.f32", imm_f(-0.0f));
 }
@@ -544,23 +571,33 @@ static void part_apply(Kernel *k, const SumPart *x)
 	infinite_check(k, op2(e, REG_P, "setp.neu.ftz.f32", finite, finite));
 }
 
-void group_apply(Kernel *k, uint32_t group)
+static void task_apply(Kernel *k, const GroupTask *t)
 {
 	Emit *e = k->e;
-	Half *h = k->half;
+	const Half *h = k->half;
 	uint32_t in = columns_tiles(k, WEIGHTS_IN), out = columns_tiles(k, WEIGHTS_OUT);
 	uint32_t full = GROUP_WARPS * input_blocks(k);
 	Reg own = warp_of_group(k);
 
-	if (group == GROUP_SIDE) {
-		part_apply(k, &(SumPart){ WEIGHTS_OUT, out, own, imm(0), GROUP_ROWS, 8 * out, h->sum });
-		if (inputs_left(k))
-			part_apply(k, &(SumPart){ WEIGHTS_IN, LEFT_TILES, imm(full), mul(e, own, LEFT_TILES), 16 * (full + 1),
-			                          8 * in, h->sum + out });
-	} else {
-		uint32_t none = if_begin(e, less(e, h->warp, imm(full)));
+	if (t->inputs)
 		part_apply(k, &(SumPart){ WEIGHTS_IN, in, h->warp, imm(0), 16 * full, 8 * in, h->sum });
-		if_end(e, none);
+	if (t->outputs)
+		part_apply(k, &(SumPart){ WEIGHTS_OUT, out, own, imm(0), GROUP_ROWS, 8 * out, h->sum + t->at_out });
+	if (t->left)
+		part_apply(k, &(SumPart){ WEIGHTS_IN, LEFT_TILES, imm(full), mul(e, own, LEFT_TILES), 16 * (full + 1), 8 * in,
+		                          h->sum + t->at_left });
+}
+
+void group_apply(Kernel *k, uint32_t group)
+{
+	uint32_t last = group == GROUP_SIDE ? GROUP_SIDE + 1 : GROUPS;
+
+	for (uint32_t g = group, end; g < last; g = end) {
+		GroupTask t = task_of(k, g);
+		end = groups_alike(k, g);
+		uint32_t others = if_groups(k, g, end);
+		task_apply(k, &t);
+		if_end(k->e, others);
 	}
 	groups_publish(k);
 }

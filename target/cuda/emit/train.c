@@ -12,8 +12,9 @@
 void spent(Kernel *k, uint32_t on)
 {
 	Emit *e = k->e;
+	bool short_steps = k->half && k->half->grouped; /* all would wait for the thread that reads the clock */
 
-	if (on >= SPENT_KINDS && !k->times_steps)
+	if ((on >= SPENT_KINDS || short_steps) && !k->times_steps)
 		return;
 	uint32_t end = if_begin(e, same(e, k->tid, imm(0)));
 	Reg now = reg(e, REG_D), last = load(e, REG_D, "ld.shared.u64", k->memory, k->at_cycles);
