@@ -19,8 +19,8 @@ static void columns_print(const Cuda *c, uint32_t team_blocks, Buf *out)
 	    l->part[l->panel[0].from].role != ROLE_INPUT || l->panel[1].from != l->panel[0].part)
 		return;
 	buf_printf(out, "\tbatch of 1 leaf, %s: columns, a cluster of %u blocks with %u of %u hidden units each\n",
-	           c->half ? "inputs of 0 and 1" : "index lists", blocks, columns_each(l->panel[0].targets, blocks),
-	           l->panel[0].targets);
+	           c->half ? "inputs of 0 and 1" : "index lists", blocks,
+	           (c->half ? half_columns_each : columns_each)(l->panel[0].targets, blocks), l->panel[0].targets);
 }
 
 /* No data: nothing but the division of blocks is known. */

@@ -405,6 +405,20 @@ static void columns_have_the_bits_of_rows(void **state)
 		assert_true(columns[i]);
 }
 
+/* Several blocks may have the same columns: each has some of the rows, and some of the inputs. */
+static void shared_columns_have_the_bits_of_rows(void **state)
+{
+	static const KernelWay ways[] = { { "emulate:2", "128", "1", "0" },
+		                              { "emulate:3", "512", "4", "4" },
+		                              { "emulate:9", "256", "6", "6" } };
+	uint32_t shared[COUNT(ways)] = { 0 };
+
+	(void)state;
+	ways_have_the_same_bits(ways, COUNT(ways), 200, 2 * NETWORKS, 200, "columns shared", shared);
+	assert_int_equal(shared[0], 0);
+	assert_true(shared[1] && shared[2]);
+}
+
 static bool is_tiled(const char *dump) { return first_line_has(dump, "// tiles:"); }
 
 static void tiles_have_the_bits_of_rows(void **state)
@@ -516,13 +530,10 @@ static void mutants_are_caught(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_networks_are_near),
-		cmocka_unit_test(shapes_have_the_same_bits),
-		cmocka_unit_test(bits_have_the_results_of_rows),
-		cmocka_unit_test(roles_have_the_bits_of_rows),
-		cmocka_unit_test(columns_have_the_bits_of_rows),
-		cmocka_unit_test(tiles_have_the_bits_of_rows),
-		cmocka_unit_test(mutants_are_caught),
+		cmocka_unit_test(random_networks_are_near),      cmocka_unit_test(shapes_have_the_same_bits),
+		cmocka_unit_test(bits_have_the_results_of_rows), cmocka_unit_test(roles_have_the_bits_of_rows),
+		cmocka_unit_test(columns_have_the_bits_of_rows), cmocka_unit_test(shared_columns_have_the_bits_of_rows),
+		cmocka_unit_test(tiles_have_the_bits_of_rows),   cmocka_unit_test(mutants_are_caught),
 	};
 	cmocka_set_test_filter(getenv("MICROPROP_TEST"));
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -435,14 +435,14 @@ void places_derive(Columns *c)
 
 	c->warp = op2(e, REG_R, "shr.u32", k->tid, imm(5));
 	c->lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
-	c->first_column = mul(e, k->member, c->own);
-	c->has_columns = less(e, c->first_column, imm(c->hidden));
 	if (c->half) {
 		half_places(c);
 	} else {
+		c->first_column = mul(e, k->member, c->own);
 		c->row_group = divide(e, k->member, c->across);
 		c->output_group = modulo(e, k->member, c->across, c->row_group);
 	}
+	c->has_columns = less(e, c->first_column, imm(c->hidden));
 	c->part = imm(0);
 	c->team_warp = c->warp;
 	if (c->parts >
@@ -719,8 +719,9 @@ const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out
 	ins(e, "ret");
 	buf_printf(out,
 	           "// columns: %u blocks of %u threads, %u bytes of shared memory, %u columns and %u rows a block, "
-	           "%u parts\n",
-	           c->blocks, own->threads, k->bytes, c->own, k->block_rows, c->parts);
+	           "%u parts%s\n",
+	           c->blocks, own->threads, k->bytes, c->own, k->block_rows, c->parts,
+	           c->half && c->half->shares > 1 ? ", columns shared" : "");
 	kernel_wrap(e, out, sizeof(Job), own->threads, c->blocks);
 	*shape = (ColumnsShape){ .threads = own->threads, .shared = k->bytes };
 	return NULL;

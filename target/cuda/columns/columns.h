@@ -11,6 +11,7 @@
  *
  *   ACT     activations             columns of all rows -> the block of the row
  *   WEIGHTS weights to outputs      those who have them -> all blocks, for the next update
+ *   FROM    bf16: weights from inputs                   -> blocks with the same columns, for the next update
  *   GROUP   activations             columns of all rows -> blocks that form their gradient
  *   DELTA   deltas of outputs       rows of a block -> blocks that form their gradient
  *   HIDDEN  deltas of hidden units  rows of a block -> the block of the column
@@ -53,20 +54,23 @@ enum { MOST_PARTS = 2 };                                             /* of the r
 enum { RING = 32 };                                                  /* rows of chains that are under way */
 enum { CHAIN_TURN = 128 };                                           /* rows of a turn, whose end waits for loads */
 enum { SIDE_COPY, SIDE_JUDGE, SIDE_TALLY, SIDE_DECIDE, SIDE_WARPS }; /* warps, after those of the workers */
-enum { MOST_TALLIES = 4 };                                           /* that are formed at a time */
+enum { MOST_CHAINS = 16 };
+enum { MOST_TALLIES = 4 }; /* that are formed at a time */
 enum {
 	BAR_ACT, /* these four: one for each part */
 	BAR_GROUP = BAR_ACT + MOST_PARTS,
 	BAR_DELTA = BAR_GROUP + MOST_PARTS,
 	BAR_HIDDEN = BAR_DELTA + MOST_PARTS,
 	BAR_WEIGHTS = BAR_HIDDEN + MOST_PARTS,
+	BAR_FROM, /* bf16: also counts the warps of the block */
 	BAR_JUDGED,
 	BAR_TALLIED,                /* two, which alternate */
 	BAR_LATE = BAR_TALLIED + 2, /* likewise */
 	BAR_READ = BAR_LATE + 2,    /* likewise */
 	BAR_ROWS = BAR_READ + 2,
-	BAR_SUMMED, /* one for each tally */
-	BARS = BAR_SUMMED + MOST_TALLIES
+	BAR_SUMMED,                            /* one for each tally */
+	BAR_CHAIN = BAR_SUMMED + MOST_TALLIES, /* bf16: one for each tile that two warps sum */
+	BARS = BAR_CHAIN + MOST_CHAINS
 };
 /* barriers of some warps of a block; of three, one for each part */
 enum {
@@ -163,10 +167,12 @@ void bar_arrive(Columns *c, Reg at, Reg rank);            /* at address `at` of 
 void bar_tell(Columns *c, Reg at);                        /* of this block: a warp */
 Reg turn_bar(Columns *c, uint32_t bar);                   /* of two that alternate; its parity is `second` */
 void bar_poll(Columns *c, Reg at, Reg parity, Reg ended); /* leaves if a word is set */
-void word_send(Columns *c, Reg to, Reg word, Reg bar);    /* addresses of the cluster */
 void bar_wait(Columns *c, Reg at, Reg parity);            /* for what is in shared memory of the block, */
 void bar_wait_all(Columns *c, Reg at, Reg parity);        /* or elsewhere */
-void quad_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg v[4], Reg bar); /* addresses of the cluster */
+/* Stores elsewhere that count at a barrier; addresses of the cluster. is: P */
+void word_send(Columns *c, Reg to, Reg word, Reg bar);
+void words_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg *v, uint32_t count, Reg bar); /* 1 or 2 */
+void quad_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg v[4], Reg bar);
 void cluster_sync(Columns *c);
 void meet(Columns *c, Reg named, uint32_t warps);
 void tell(Columns *c, Reg named, uint32_t warps); /* that others meet */
@@ -203,24 +209,33 @@ void chunk_load(Columns *c, Reg number, Reg rows, Reg cases); /* of an update; c
  * to outputs are tiles too, each of which a block has. */
 typedef struct HalfColumns {
 	const InputColumns *in;
-	uint32_t tiles, down;           /* of weights from inputs: across and down */
+	uint32_t shares;                /* blocks that have the same columns, and some of rows and inputs each */
+	uint32_t tiles, down, own_down; /* of weights from inputs: across and down, and down of a block; */
+	uint32_t chain;                 /* warps that take turns in the slices of a tile: 1 or 2 */
+	bool once;                      /* a warp has 16 rows at most, for activations */
 	uint32_t to_down, to_across;    /* tiles of weights to outputs, of which a block has */
 	uint32_t own_tiles;             /* so many at most */
 	uint32_t slices, row_tiles;     /* of all rows; tiles of 16 rows of a block, */
 	uint32_t split;                 /* which so many warps share */
 	uint32_t from_rows, sent_bytes; /* inputs, and the true unit; new weights to outputs */
 	/* bytes in shared memory */
-	uint32_t at_from, from_pitch, at_start, at_master, master_size, at_to, to_pitch, to_start, to_size, at_own,
-		own_size;
+	uint32_t at_from, from_pitch, at_start, at_master, master_size, at_prefix, at_to, to_pitch, to_start, to_size,
+		at_own, own_size;
 	uint32_t at_act, act_row, at_act_h, act_pitch, at_delta_h, delta_pitch, at_hidden, hidden_pitch, at_sums;
+	Reg group, share; /* of columns; which of its blocks */
 } HalfColumns;
 
+uint32_t half_columns_each(uint32_t hidden, uint32_t blocks); /* of a block: a multiple of 8 */
 const char *half_columns_plan(Columns *c);
 void half_columns_begin(Columns *c);
 void half_places(Columns *c); /* registers that functions of bf16 need */
 void half_weights_move(Columns *c, bool out);
 void half_workers(Columns *c);
+void half_from_wait(Columns *c);          /* weights from inputs, of this update, are there */
+Reg half_first(Columns *c);               /* of weights from inputs: number of the block's first tile, down */
 Reg half_tile(Columns *c, uint32_t slot); /* of weights to outputs: number of the block's tile */
+
+enum { SLICES_KEPT = 8 }; /* whose sums a warp keeps apart */
 
 /* ---- half_passes.c ---- */
 
@@ -232,8 +247,6 @@ void half_turn(Columns *c); /* words of inputs, by warps that have no rows */
 
 void half_dense(Columns *c, uint32_t first, uint32_t warps); /* sums of the block's slices, to blocks of tiles */
 void half_rules(Columns *c);                                 /* gradients of the block's weights, and the rule */
-/* Sums of a lane are pairs of rows 8 apart: two lanes make quads of them, the first one of the upper row. */
-void lanes_quad(Columns *c, const Reg sum[4], Reg q[4]);
 
 /* ---- tallies.c ---- */
 

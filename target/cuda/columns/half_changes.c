@@ -56,6 +56,22 @@ typedef struct SentQuad {
 	Reg half[2];
 } SentQuad;
 
+/* Sums of a lane are pairs of rows 8 apart: two lanes make quads of them, the first one of the upper row. */
+static void lanes_quad(Columns *c, const Reg sum[4], Reg q[4])
+{
+	Emit *e = c->k->e;
+	Reg odd = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", c->lane, imm(1)), imm(0)), other[2];
+
+	for (uint32_t i = 0; i < 2; i++) {
+		Reg send = op3(e, REG_F, "selp.f32", sum[i], sum[2 + i], odd);
+		other[i] = op1(e, REG_F, "mov.b32", lanes_xor(e, op1(e, REG_R, "mov.b32", send), 1));
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		q[i] = op3(e, REG_F, "selp.f32", other[i], sum[i], odd);
+		q[2 + i] = op3(e, REG_F, "selp.f32", sum[2 + i], other[i], odd);
+	}
+}
+
 static SentQuad sent_quad(Columns *c, Reg down, Reg across, const Reg w[4])
 {
 	Kernel *k = c->k;
@@ -85,17 +101,15 @@ static void tile_send(Columns *c, const SentQuad *q)
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
 	Reg base = add(e, mad(e, op2(e, REG_R, "xor.b32", c->parity, imm(1)), h->to_size, k->memory), imm(h->at_to));
-	Reg to = mad(e, q->row, h->to_pitch, mad(e, q->col, 2, base)), bar = bar_at(c, BAR_WEIGHTS);
-	Reg start = add(e, mad(e, q->row, 4, base), imm(h->to_start));
+	Reg to = mad(e, q->row, h->to_pitch, mad(e, q->col, 2, base)), bar = bar_at(c, BAR_ACT);
+	Reg start = add(e, mad(e, q->row, 4, base), imm(h->to_start)), bias = op1(e, REG_R, "mov.b32", q->w[c->hidden % 4]);
 
-	for (uint32_t i = 0; i < c->blocks; i++) {
-		Reg there = remote(c, imm(i), bar);
-		ins(e, "@$ st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [$], {$, $}, [$]", q->is_row,
-		    remote(c, imm(i), to), q->half[0], q->half[1], there);
-		if (c->to->bias != NO_BIAS)
-			ins(e, "@$ st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [$], $, [$]", q->is_bias,
-			    remote(c, imm(i), start), op1(e, REG_R, "mov.b32", q->w[c->hidden % 4]), there);
-	}
+	Loop l = loop_count(e, c->blocks);
+	Reg there = remote(c, l.i, bar);
+	words_send(c, q->is_row, remote(c, l.i, to), 0, q->half, 2, there);
+	if (c->to->bias != NO_BIAS)
+		words_send(c, q->is_bias, remote(c, l.i, start), 0, &bias, 1, there);
+	loop_end(e, &l);
 }
 
 static void own_tile(Columns *c, const PlaceNumbers *n, uint32_t slot)
@@ -123,90 +137,228 @@ static void own_tile(Columns *c, const PlaceNumbers *n, uint32_t slot)
 
 /* ---- weights from inputs ---- */
 
-/* A slice of 32 rows. a, b: addresses of the lane's words of inputs and of deltas */
-static void slice_add(Columns *c, Reg a, Reg b, uint32_t slice, const Reg zero[4], Reg (*sum)[4])
+/* Some tiles of 16 inputs by 8 columns side by side, of a warp. */
+typedef struct FromTiles {
+	Reg tile, first; /* down, in the block; the slice that comes next */
+	Reg a, b;        /* addresses of the lane's words of inputs and of deltas, in that slice */
+	uint32_t slices; /* sums of so many are kept apart */
+	Reg (*own)[4];   /* [slices][tiles] */
+	Reg (*sum)[4];   /* [tiles] */
+} FromTiles;
+
+/* Operands of 32 rows. */
+static void slice_fragments(Columns *c, const FromTiles *x, uint32_t slice, Reg f[2][4])
+{
+	Kernel *k = c->k;
+	Reg word[2];
+
+	for (uint32_t r = 0; r < 2; r++)
+		word[r] = load(k->e, REG_R, "ld.shared.u32", x->a, slice * k->half->transposed_row + 32 * r);
+	bits_fragments(k, word, 2, f);
+}
+
+static void slice_multiply(Columns *c, const FromTiles *x, uint32_t slice, Reg f[2][4], const Reg zero[4])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	Reg word[2], f[2][4];
 
-	for (uint32_t r = 0; r < 2; r++)
-		word[r] = load(e, REG_R, "ld.shared.u32", a, slice * k->half->transposed_row + 32 * r);
-	bits_fragments(k, word, 2, f);
 	for (uint32_t j = 0; j < h->tiles; j++) {
-		Reg d[4], own[4];
+		Reg d[4], *own = x->own[slice * h->tiles + j];
 		for (uint32_t i = 0; i < 4; i++)
 			own[i] = reg(e, REG_F);
-		fragments_load(k, d, 4, true, b, slice * SLICE * h->hidden_pitch + 16 * j);
+		fragments_load(k, d, 4, true, x->b, slice * SLICE * h->hidden_pitch + 16 * j);
 		multiply_add(e, own, f[0], d, zero);
 		multiply_add(e, own, f[1], d + 2, NULL);
-		for (uint32_t i = 0; i < 4; i++)
-			ins(e, "add.rn.ftz.f32 $, $, $", sum[j][i], sum[j][i], own[i]);
 	}
 }
 
-/* Several slices at a time: what one waits for is computed beside the others. */
-static void slices_add(Columns *c, Reg a, Reg b, Reg (*sum)[4])
+/* Slices that have rows. */
+static void slices_join(Columns *c, const FromTiles *x)
 {
-	enum { AT_ONCE = 4 };
 	Emit *e = c->k->e;
-	Reg left = op2(e, REG_R, "shr.u32", add(e, c->rows_now, imm(SLICE - 1)), imm(5)), zero[4];
-	uint32_t top = label(e), rest = label(e), done = label(e), each[] = { AT_ONCE, 1 };
+	uint32_t tiles = c->half->tiles;
 
-	sums_start(e, zero, 0);
-	for (uint32_t w = 0; w < 2; w++) {
-		label_here(e, w ? rest : top);
-		ins(e, "@$ bra L#", less(e, left, imm(each[w])), w ? done : rest);
-		for (uint32_t i = 0; i < each[w]; i++)
-			slice_add(c, a, b, i, zero, sum);
-		ins(e, "add.u32 $, $, #", a, a, each[w] * c->k->half->transposed_row);
-		ins(e, "add.u32 $, $, #", b, b, each[w] * SLICE * c->half->hidden_pitch);
-		ins(e, "sub.u32 $, $, #", left, left, each[w]);
-		ins(e, "bra L#", w ? rest : top);
+	for (uint32_t s = 0; s < x->slices; s++) {
+		Reg is = less(e, mul(e, add(e, x->first, imm(s)), SLICE), c->rows_now);
+		for (uint32_t i = 0; i < 4 * tiles; i++) {
+			Reg sum = x->sum[i / 4][i % 4];
+			ins(e, "@$ add.rn.ftz.f32 $, $, $", is, sum, sum, x->own[s * tiles + i / 4][i % 4]);
+		}
 	}
-	label_here(e, done);
 }
 
-/* New weights of a tile: rounded ones, and what sums begin with. */
+static Reg prefix_at(Columns *c, Reg tile)
+{
+	Emit *e = c->k->e;
+
+	return add(e, mad(e, tile, c->half->tiles * TILE, mad(e, c->lane, 16, c->k->memory)), imm(c->half->at_prefix));
+}
+
+/* Number i of the other blocks that have the same columns. */
+static Reg other_share(Columns *c, uint32_t i)
+{
+	Emit *e = c->k->e;
+	const HalfColumns *h = c->half;
+	Reg share = add(e, h->share, imm(i + 1));
+
+	share = op3(e, REG_R, "selp.u32", share, add(e, share, imm(-h->shares)), less(e, share, imm(h->shares)));
+	return mad(e, h->group, h->shares, share);
+}
+
+/* New weights of a tile: rounded ones, and what sums begin with, in all blocks that have the columns. */
 static void tile_round(Columns *c, Reg row, uint32_t j, const Reg w[4])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	Reg own = add(e, k->half->col_of_lane, imm(8 * j)), to = mad(e, row, h->from_pitch, mad(e, own, 2, k->memory));
-	Reg is =
-		op2(e, REG_P, "and.pred", less(e, own, imm(c->own)), less(e, add(e, c->first_column, own), imm(c->hidden)));
+	Reg own = add(e, k->half->col_of_lane, imm(8 * j)), is = less(e, add(e, c->first_column, own), imm(c->hidden));
+	Reg to = add(e, mad(e, row, h->from_pitch, mad(e, own, 2, k->memory)), imm(h->at_from));
+	Reg start = add(e, mad(e, own, 4, k->memory), imm(h->at_start)), bar = bar_at(c, BAR_FROM);
 
 	for (uint32_t r = 0; r < 2; r++) {
-		Reg at = add(e, row, imm(8 * r)), here = op2(e, REG_P, "and.pred", is, less(e, at, imm(c->inputs)));
-		ins(e, "@$ st.shared.u32 [$+#], $", here, to, h->at_from + 8 * r * h->from_pitch,
-		    half_pair(e, w[2 * r], w[2 * r + 1]));
+		uint32_t down = 8 * r * h->from_pitch;
+		Reg at = add(e, row, imm(8 * r)), is_input = op2(e, REG_P, "and.pred", is, less(e, at, imm(c->inputs)));
+		Reg is_bias = op2(e, REG_P, "and.pred", is, same(e, at, imm(c->inputs)));
+		Reg half = half_pair(e, w[2 * r], w[2 * r + 1]), bias[2];
+		for (uint32_t i = 0; i < 2; i++)
+			bias[i] = op1(e, REG_R, "mov.b32", w[2 * r + i]);
+		ins(e, "@$ st.shared.u32 [$+#], $", is_input, to, down, half);
 		if (c->from->bias != NO_BIAS)
-			ins(e, "@$ st.shared.v2.f32 [$+#], {$, $}", op2(e, REG_P, "and.pred", is, same(e, at, imm(c->inputs))),
-			    mad(e, own, 4, k->memory), h->at_start, w[2 * r], w[2 * r + 1]);
+			ins(e, "@$ st.shared.v2.u32 [$], {$, $}", is_bias, start, bias[0], bias[1]);
+		for (uint32_t i = 0; i < h->shares - 1; i++) {
+			Reg rank = other_share(c, i), there = remote(c, rank, bar);
+			words_send(c, is_input, remote(c, rank, to), down, &half, 1, there);
+			if (c->from->bias != NO_BIAS)
+				words_send(c, is_bias, remote(c, rank, start), 0, bias, 2, there);
+		}
 	}
 }
 
-static void from_tile(Columns *c, const PlaceNumbers *n, Reg down)
+static void from_update(Columns *c, const PlaceNumbers *n, const FromTiles *x)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	Reg sum[MOST_COLUMNS / 8][4], a = reg(e, REG_R), b = reg(e, REG_R);
+	Reg row = mad(e, add(e, half_first(c), x->tile), 16, k->half->row_of_lane);
 
-	ins(e, "mov.u32 $, $", a, bits_input_at(k, h->in, mul(e, down, 16)));
-	ins(e, "add.u32 $, $, #", b, mad(e, c->lane, h->hidden_pitch, k->memory), h->at_hidden);
-	for (uint32_t j = 0; j < h->tiles; j++)
-		sums_start(e, sum[j], -0.0f);
-	slices_add(c, a, b, sum);
 	spent(k, SPENT_KINDS + 8);
-	tallied_wait(c);
-	for (uint32_t j = 0; j < h->tiles; j++) {
-		Reg w[4], at = mad(e, mad(e, down, h->tiles, imm(j)), TILE, mad(e, c->lane, 16, k->memory));
-		rule_quad(c, n, sum[j], add(e, at, imm(h->at_master)), h->master_size, w);
-		tile_round(c, mad(e, down, 16, k->half->row_of_lane), j, w);
+	if (h->shares > 1) { /* others have used the weights of this update: those that have rows */
+		uint32_t all = if_begin(e, less(e, c->rows_now, imm(16 * (h->shares - 1) + 1)));
+		bar_wait(c, bar_at(c, BAR_DELTA), c->parity);
+		if_end(e, all);
 	}
+	for (uint32_t j = 0; j < h->tiles; j++) {
+		Reg w[4], at = mad(e, mad(e, x->tile, h->tiles, imm(j)), TILE, mad(e, c->lane, 16, k->memory));
+		rule_quad(c, n, x->sum[j], add(e, at, imm(h->at_master)), h->master_size, w);
+		tile_round(c, row, j, w);
+	}
+}
+
+/* Tiles that are number `tile` down in the block; the warp's slices begin with `first`. */
+static FromTiles from_tiles(Columns *c, Reg tile, Reg first)
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	const HalfColumns *h = c->half;
+	Arena *a = &k->s->cx->scratch;
+	FromTiles x = { .tile = tile, .first = reg(e, REG_R), .a = reg(e, REG_R), .b = reg(e, REG_R) };
+	Reg input = mul(e, add(e, half_first(c), tile), 16);
+
+	for (x.slices = SLICES_KEPT / h->tiles; h->slices / h->chain % x.slices;)
+		x.slices--;
+	x.own = (Reg(*)[4])NEW(a, 4 * (size_t)x.slices * h->tiles, Reg);
+	x.sum = (Reg(*)[4])NEW(a, 4 * (size_t)h->tiles, Reg);
+	ins(e, "mov.u32 $, $", x.first, first);
+	ins(e, "mov.u32 $, $", x.a, mad(e, first, k->half->transposed_row, bits_input_at(k, h->in, input)));
+	ins(e, "add.u32 $, $, #", x.b, mad(e, mad(e, first, SLICE, c->lane), h->hidden_pitch, k->memory), h->at_hidden);
+	for (uint32_t j = 0; j < h->tiles; j++)
+		sums_start(e, x.sum[j], -0.0f);
+	return x;
+}
+
+/* The warp's slices, in turns. Of two warps, operands of the first slices are made before deltas are there, and the
+ * second warp (half: 1) waits for the sum of the first, with the numbers of the rule. */
+static void from_sums(Columns *c, const FromTiles *x, Reg half, PlaceNumbers *n)
+{
+	enum { AHEAD = 4 };
+	Emit *e = c->k->e;
+	const HalfColumns *h = c->half;
+	uint32_t ahead = h->chain > 1 ? min_u32(AHEAD, x->slices) : 0;
+	Reg zero[4], f[SLICES_KEPT][2][4];
+
+	sums_start(e, zero, 0);
+	for (uint32_t s = 0; s < ahead; s++)
+		slice_fragments(c, x, s, f[s]);
+	if (h->chain > 1)
+		bar_wait(c, mad(e, half, 8, bar_at(c, BAR_HIDDEN)), c->parity);
+	spent(c->k, SPENT_KINDS + 7);
+	Loop l = loop_count(e, h->slices / h->chain / x->slices);
+	for (uint32_t s = 0; s < x->slices; s++) {
+		if (s >= ahead)
+			slice_fragments(c, x, s, f[s]);
+		slice_multiply(c, x, s, f[s], zero);
+	}
+	if (h->chain > 1) {
+		uint32_t first = if_begin(e, op2(e, REG_P, "setp.ne.u32", half, imm(0)));
+		*n = rule_begin(c, c->from);
+		bar_wait(c, mad(e, x->tile, 8, bar_at(c, BAR_CHAIN)), c->parity);
+		for (uint32_t j = 0; j < h->tiles; j++)
+			load_quad_to(e, "shared", x->sum[j], prefix_at(c, x->tile), j * TILE);
+		if_end(e, first);
+	}
+	slices_join(c, x);
+	ins(e, "add.u32 $, $, #", x->first, x->first, x->slices);
+	ins(e, "add.u32 $, $, #", x->a, x->a, x->slices * c->k->half->transposed_row);
+	ins(e, "add.u32 $, $, #", x->b, x->b, x->slices * SLICE * h->hidden_pitch);
+	loop_end(e, &l);
+}
+
+/* Tiles of this block, down. */
+static Reg tiles_down(Columns *c)
+{
+	Emit *e = c->k->e;
+	const HalfColumns *h = c->half;
+	Reg first = half_first(c), end = op2(e, REG_R, "max.u32", first, imm(h->down));
+
+	return op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", end, first), imm(h->own_down));
+}
+
+/* Each warp has all slices of its tiles. */
+static void from_whole(Columns *c)
+{
+	Emit *e = c->k->e;
+	PlaceNumbers n = rule_begin(c, c->from);
+
+	bar_wait(c, bar_at(c, BAR_HIDDEN), c->parity);
+	Loop l = loop_begin(e, c->warp, tiles_down(c), c->warps);
+	FromTiles x = from_tiles(c, l.i, imm(0));
+	from_sums(c, &x, imm(0), &n);
+	from_update(c, &n, &x);
+	loop_end(e, &l);
+}
+
+/* A warp sums the first half of the slices, another one goes on with the others. */
+static void from_halves(Columns *c)
+{
+	Emit *e = c->k->e;
+	const HalfColumns *h = c->half;
+	Reg half = divide(e, c->warp, h->own_down), tile = modulo(e, c->warp, h->own_down, half);
+	Reg is = op2(e, REG_P, "and.pred", less(e, half, imm(2)), less(e, tile, tiles_down(c)));
+	uint32_t none = if_begin(e, is), end = label(e);
+	FromTiles x = from_tiles(c, tile, mul(e, half, h->slices / 2));
+	PlaceNumbers n;
+
+	from_sums(c, &x, half, &n);
+	uint32_t other = if_begin(e, same(e, half, imm(0)));
+	for (uint32_t j = 0; j < h->tiles; j++)
+		store_quad(e, "shared", prefix_at(c, x.tile), j * TILE, x.sum[j]);
+	bar_tell(c, mad(e, x.tile, 8, bar_at(c, BAR_CHAIN)));
+	ins(e, "bra L#", end);
+	if_end(e, other);
+	from_update(c, &n, &x);
+	label_here(e, end);
+	if_end(e, none);
 }
 
 /* Tiles of weights to outputs, whose sums come first; then those from inputs, by all warps. */
@@ -215,25 +367,23 @@ void half_rules(Columns *c)
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	uint32_t to = h->down % c->warps + h->own_tiles <= c->warps ? h->down % c->warps : 0; /* the first warp of these */
+	uint32_t busy = h->chain * h->own_down % c->warps, to = busy + h->own_tiles <= c->warps ? busy : 0;
 
+	tallied_wait(c);
 	remark(e, "weights to outputs, bf16");
 	for (uint32_t slot = 0; slot < h->own_tiles; slot++) {
 		uint32_t other = if_begin(e, same(e, c->warp, imm((to + slot) % c->warps)));
 		PlaceNumbers m = rule_begin(c, c->to);
 		bar_wait(c, bar_at(c, BAR_DELTA), c->parity);
-		tallied_wait(c);
 		own_tile(c, &m, slot);
 		if_end(e, other);
 	}
 	remark(e, "weights from inputs, bf16");
-	PlaceNumbers n = rule_begin(c, c->from);
-	bar_wait(c, bar_at(c, BAR_HIDDEN), c->parity);
-	spent(k, SPENT_KINDS + 7);
 	uint32_t none = if_begin(e, c->has_columns);
-	Loop l = loop_begin(e, c->warp, imm(h->down), c->warps);
-	from_tile(c, &n, l.i);
-	loop_end(e, &l);
+	if (h->chain > 1)
+		from_halves(c);
+	else
+		from_whole(c);
 	if_end(e, none);
-	tallied_wait(c);
+	bar_tell(c, bar_at(c, BAR_FROM));
 }

@@ -3,12 +3,24 @@
  * why there is no such kernel.
  *
  * Blocks have columns of hidden units and rows as columns.h says; products and gradients are those of tensor cores, in
- * the order of doc/arithmetic.md. Inputs are bits. Activations go to the block of the row as floats, since slopes need
- * these; deltas of hidden units come back rounded. A block forms the gradient of weights to outputs of its own slices;
- * these weights are tiles of 16 by 8, and sums of slices go to the block of the tile (DELTA), which joins them in
- * order, applies the rule and sends new weights to all. Every block has a tile, and all blocks send all of their slices
- * in every update, also those without rows, after they have said what they expect: when an update ends in a block,
- * barriers of all others are in that update, too, and sync.c says the rest. */
+ * the order of doc/arithmetic.md. Inputs are bits. Eight columns are a tile: where there are more blocks than tiles,
+ * several blocks share columns. All of them have the rounded weights; each computes the activations of some rows, and
+ * the gradient and the rule for some inputs, all rows, and sends new weights to the others (FROM).
+ *
+ * Activations go to the block of the row as floats, since slopes need these; deltas of hidden units come back rounded,
+ * to all blocks of the column. A block forms the gradient of weights to outputs of its own slices; these weights are
+ * tiles of 16 by 8, and sums of slices go to the block of the tile (DELTA), which joins them in order, applies the rule
+ * and sends new weights to all, for the next update (counted by its ACT).
+ *
+ * What an update waits for is latency, of the network between blocks and of chains of products. So operands of bits are
+ * made before what they are multiplied with is there, and half of the warps turn bits and form sums of weights to
+ * outputs while the others have the rows. A tile of weights from inputs has two warps, if there are enough: one sums
+ * the first slices, the other one those that follow, and goes on when the sum of the first is there.
+ *
+ * Every block has a tile of weights to outputs, and all blocks send all of their slices in every update, also those
+ * without rows, after they have said what they expect; weights from inputs are there (FROM) only when the block has
+ * waited for these. So barriers of all blocks are in the same update, and sync.c says the rest. No warp is in an update
+ * while another one of its block is in the update before or after: all wait for FROM. */
 #include "columns.h"
 #include "units.h"
 
@@ -94,6 +106,8 @@ static void plan_rows(Columns *c)
 		if (2 * h->row_tiles * h->split <= c->warps && splits(c->hidden, h->split) && splits(c->outputs, h->split))
 			break;
 	c->pass_warps = h->row_tiles * h->split;
+	h->once = c->rows <= 16 * c->warps * h->shares;
+	h->chain = 2 * h->own_down <= c->warps && h->slices % 2 == 0 && h->slices / 2 * h->tiles <= SLICES_KEPT ? 2 : 1;
 }
 
 static void plan_memory(Columns *c)
@@ -109,8 +123,9 @@ static void plan_memory(Columns *c)
 	h->from_pitch = odd_16s(16 * h->tiles);
 	h->at_from = take(c, (uint64_t)round_up(16 * h->down, 32) * h->from_pitch);
 	h->at_start = take(c, 32 * h->tiles);
-	h->master_size = h->down * h->tiles * TILE;
+	h->master_size = h->own_down * h->tiles * TILE;
 	h->at_master = take(c, (uint64_t)h->master_size * values);
+	h->at_prefix = take(c, h->chain > 1 ? h->master_size : 0);
 	h->to_pitch = odd_16s(2 * round_up(c->hidden, 16));
 	h->to_start = (uint32_t)round_up(c->outputs, 16) * h->to_pitch;
 	h->to_size = h->to_start + (uint32_t)round_up(c->outputs, 16) * 4;
@@ -126,6 +141,11 @@ static void plan_memory(Columns *c)
 	h->hidden_pitch = odd_16s(16 * h->tiles);
 	h->at_hidden = take(c, (uint64_t)h->hidden_pitch * c->rows);
 	h->at_sums = take(c, (uint64_t)h->slices * h->own_size);
+}
+
+uint32_t half_columns_each(uint32_t hidden, uint32_t blocks)
+{
+	return 8 * (uint32_t)ceil_div(ceil_div(hidden, 8), blocks);
 }
 
 const char *half_columns_plan(Columns *c)
@@ -146,12 +166,16 @@ const char *half_columns_plan(Columns *c)
 	c->from = &s->panel[c->lists->panel];
 	c->to = &s->panel[c->dense->panel];
 	plan_sizes(c);
+	c->own = half_columns_each(c->hidden, c->blocks);
+	c->own_quads = c->own / 4;
 	why = steps_check(c);
 	if (why)
 		return why;
-	h->tiles = (uint32_t)ceil_div(c->own, 8);
+	h->tiles = c->own / 8;
+	h->shares = c->blocks / (uint32_t)ceil_div(c->hidden, c->own);
 	h->from_rows = c->inputs + (c->from->bias != NO_BIAS);
 	h->down = (uint32_t)ceil_div(h->from_rows, 16);
+	h->own_down = (uint32_t)ceil_div(h->down, h->shares);
 	h->to_down = (uint32_t)ceil_div(c->outputs, 16);
 	h->to_across = (uint32_t)ceil_div(c->hidden + (c->to->bias != NO_BIAS), 8);
 	if (h->to_down * h->to_across < c->blocks)
@@ -174,6 +198,9 @@ void half_places(Columns *c)
 	Emit *e = c->k->e;
 	Half *h = c->k->half;
 
+	c->half->group = divide(e, c->k->member, c->half->shares);
+	c->half->share = modulo(e, c->k->member, c->half->shares, c->half->group);
+	c->first_column = mul(e, c->half->group, c->own);
 	h->warp = c->warp;
 	h->lane = c->lane;
 	h->row_of_lane = op2(e, REG_R, "shr.u32", c->lane, imm(2));
@@ -260,6 +287,7 @@ static Reg value_col(Emit *e, Reg first, Reg lane, Reg i)
 	return add(e, add(e, first, pair), op2(e, REG_R, "and.b32", i, imm(1)));
 }
 
+/* Of the block's tiles. */
 static void from_move(Columns *c, bool out)
 {
 	Kernel *k = c->k;
@@ -268,25 +296,39 @@ static void from_move(Columns *c, bool out)
 	Loop l = loop_begin(e, k->tid, imm(h->master_size / 4), k->s->threads);
 	Reg tile = divide(e, l.i, TILE / 4), rest = modulo(e, l.i, TILE / 4, tile), lane = divide(e, rest, 4);
 	Reg i = modulo(e, rest, 4, lane), down = divide(e, tile, h->tiles), across = modulo(e, tile, h->tiles, down);
-	Reg input = value_row(e, mul(e, down, 16), lane, i), own = value_col(e, mul(e, across, 8), lane, i);
+	Reg input = value_row(e, mul(e, add(e, half_first(c), down), 16), lane, i);
+	Reg own = value_col(e, mul(e, across, 8), lane, i);
 	Place p = { .panel = c->from, .gradient = c->lists, .source = input, .size = h->master_size };
 
 	p.target = add(e, c->first_column, own);
 	p.at = add(e, mad(e, l.i, 4, k->memory), imm(h->at_master));
-	p.real = op2(e, REG_P, "and.pred", less(e, own, imm(c->own)), less(e, p.target, imm(c->hidden)));
-	p.real = op2(e, REG_P, "and.pred", p.real, less(e, input, imm(h->from_rows)));
+	p.real = op2(e, REG_P, "and.pred", less(e, p.target, imm(c->hidden)), less(e, input, imm(h->from_rows)));
 	place_move(c, &p, out);
-	if (!out) {
-		uint32_t none = if_begin(e, p.real);
-		ins(e, "st.shared.u16 [$+#], $", mad(e, input, h->from_pitch, mad(e, own, 2, k->memory)), h->at_from,
-		    half_load(k, &p));
-		if (c->from->bias != NO_BIAS)
-			ins(e, "@$ st.shared.f32 [$+#], $", same(e, input, imm(c->inputs)), mad(e, own, 4, k->memory), h->at_start,
-			    load(e, REG_F, "ld.global.f32", variable_at(k, 1, c->from, panel_place(e, &p)), 0));
-		if_end(e, none);
-	}
 	loop_end(e, &l);
 }
+
+/* All rounded weights to the block's columns, and what sums begin with. */
+static void from_load(Columns *c)
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	const HalfColumns *h = c->half;
+	Loop l = loop_begin(e, k->tid, imm(h->from_rows * c->own), k->s->threads);
+	Reg input = divide(e, l.i, c->own), own = modulo(e, l.i, c->own, input);
+	Place p = { .panel = c->from, .gradient = c->lists, .source = input, .target = add(e, c->first_column, own) };
+	uint32_t none = if_begin(e, less(e, p.target, imm(c->hidden)));
+	Reg is_input = less(e, input, imm(c->inputs));
+
+	ins(e, "@$ st.shared.u16 [$+#], $", is_input, mad(e, input, h->from_pitch, mad(e, own, 2, k->memory)), h->at_from,
+	    half_load(k, &p));
+	if (c->from->bias != NO_BIAS)
+		ins(e, "@!$ st.shared.f32 [$+#], $", is_input, mad(e, own, 4, k->memory), h->at_start,
+		    load(e, REG_F, "ld.global.f32", variable_at(k, 1, c->from, panel_place(e, &p)), 0));
+	if_end(e, none);
+	loop_end(e, &l);
+}
+
+Reg half_first(Columns *c) { return mul(c->k->e, c->half->share, c->half->own_down); }
 
 Reg half_tile(Columns *c, uint32_t slot)
 {
@@ -346,14 +388,44 @@ void half_weights_move(Columns *c, bool out)
 	remark(c->k->e, out ? "weights to global memory" : "weights");
 	from_move(c, out);
 	own_move(c, out);
-	if (!out)
-		to_load(c);
+	if (out)
+		return;
+	from_load(c);
+	to_load(c);
 }
 
 /* ---- updates ---- */
 
 /* Rows of the update, up to the end of a slice. */
 static Reg whole_slices(Emit *e, Reg rows) { return op2(e, REG_R, "and.b32", add(e, rows, imm(31)), imm(~31u)); }
+
+/* Rounded weights that other blocks with the same columns send: pairs of columns of their inputs, and of the true
+ * unit. */
+static Reg from_bytes(Columns *c)
+{
+	Emit *e = c->k->e;
+	const HalfColumns *h = c->half;
+	Reg left = op2(e, REG_R, "max.u32", c->first_column, imm(c->hidden)), first = mul(e, half_first(c), 16), bytes;
+
+	left = op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", left, c->first_column), imm(c->own));
+	Reg own = op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", first, imm(c->inputs)), first);
+	own = op2(e, REG_R, "min.u32", own, imm(16 * h->own_down));
+	bytes = mul(e, op2(e, REG_R, "sub.u32", imm(c->inputs), own), 4);
+	if (c->from->bias != NO_BIAS) {
+		Reg before = op2(e, REG_R, "sub.u32", imm(c->inputs), first);
+		bytes = add(e, bytes, op3(e, REG_R, "selp.u32", imm(0), imm(8), less(e, before, imm(16 * h->own_down))));
+	}
+	return op2(e, REG_R, "mul.lo.u32", bytes, op2(e, REG_R, "shr.u32", add(e, left, imm(1)), imm(1)));
+}
+
+void half_from_wait(Columns *c)
+{
+	Emit *e = c->k->e;
+	uint32_t first = unless_begin(e, same(e, c->update, imm(0)));
+
+	bar_wait(c, bar_at(c, BAR_FROM), op2(e, REG_R, "xor.b32", c->parity, imm(1)));
+	if_end(e, first);
+}
 
 static void stores_expect(Columns *c, Reg new_weights)
 {
@@ -367,15 +439,20 @@ static void stores_expect(Columns *c, Reg new_weights)
 	quads = op2(e, REG_R, "min.u32", quads, imm(c->own_quads));
 	for (uint32_t slot = 0; slot < h->own_tiles; slot++)
 		ins(e, "@$ add.u32 $, $, 1", less(e, half_tile(c, slot), imm(h->to_down * h->to_across)), tiles, tiles);
-	bar_expect(c, BAR_WEIGHTS, new_weights);
-	bar_expect(c, BAR_ACT, mul(e, k->my_rows, c->quads * 16));
+	bar_expect(c, BAR_ACT, add(e, mul(e, k->my_rows, c->quads * 16), new_weights));
+	bar_expect(c, BAR_FROM, h->shares > 1 ? from_bytes(c) : imm(0));
 	bar_expect(c, BAR_DELTA, mul(e, tiles, h->slices * TILE));
-	bar_expect(c, BAR_HIDDEN, op2(e, REG_R, "mul.lo.u32", mul(e, whole_slices(e, c->rows_now), 8), quads));
+	for (uint32_t i = 0; i < h->chain; i++) {
+		Reg rows = whole_slices(e, rows_in(c, imm(i * (c->rows / h->chain)), c->rows / h->chain));
+		bar_expect(c, BAR_HIDDEN + i, op2(e, REG_R, "mul.lo.u32", mul(e, rows, 8), quads));
+	}
 	ins(e, "mbarrier.arrive.expect_tx.shared.b64 _, [$], 4", turn_bar(c, BAR_TALLIED));
 	if_end(e, other);
 }
 
-/* Warps without rows make words of inputs, and sums of weights to outputs when deltas are there. */
+/* Warps without rows make words of inputs, and sums of weights to outputs when deltas are there. What all need of the
+ * others, and the cases of the next update, they have when they meet. LATE comes after that, since it leads to TALLIED
+ * of the next update but one: all have read what is there of the one before. */
 static void rows_emit(Columns *c)
 {
 	Kernel *k = c->k;
@@ -386,23 +463,28 @@ static void rows_emit(Columns *c)
 		half_turn(c);
 	uint32_t other = if_begin(e, less(e, c->warp, imm(c->pass_warps)));
 	bar_wait(c, bar_at(c, BAR_ACT), c->parity);
-	bar_wait(c, bar_at(c, BAR_WEIGHTS), c->parity);
 	spent(k, SPENT_KINDS + 3);
 	half_rows_pass(c);
 	spent(k, SPENT_KINDS + 5);
+	if (others) {
+		meet(c, imm(NAMED_TURNED), c->warps + 1);
+		bar_tell(c, turn_bar(c, BAR_LATE));
+	}
 	ins(e, "bra L#", end);
 	if_end(e, other);
 	if (others) {
 		half_turn(c);
-		meet(c, imm(NAMED_OUTPUTS), c->warps);
+		tell(c, imm(NAMED_TURNED), c->warps + 1);
+		meet(c, imm(NAMED_OUTPUTS), c->warps + 1);
 		half_dense(c, c->pass_warps, others);
 	}
 	label_here(e, end);
 	if (!others) {
-		meet(c, imm(NAMED_OUTPUTS), c->warps);
+		meet(c, imm(NAMED_OUTPUTS), c->warps + 1);
 		half_dense(c, 0, c->warps);
+		meet(c, imm(NAMED_TURNED), c->warps + 1);
+		bar_tell(c, turn_bar(c, BAR_LATE));
 	}
-	meet(c, imm(NAMED_TURNED), c->warps);
 	spent(k, SPENT_KINDS + 6);
 }
 
@@ -420,14 +502,15 @@ void half_workers(Columns *c)
 	rows_emit(c);
 	half_rules(c);
 	spent(k, SPENT_KINDS + 11);
-	meet(c, imm(NAMED_END), c->warps + 1);
-	spent(k, SPENT_KINDS + 12);
+	tell(c, imm(NAMED_END), c->warps + 1);
 	ins(e, "mov.u32 $, #", sent, c->half->sent_bytes);
 	updates_end(c, &l);
 	spent(k, SPENT_GRADIENT);
 	/* weights that are still on their way */
+	places_derive(c);
+	half_from_wait(c);
 	uint32_t other = if_begin(e, same(e, k->tid, imm(c->workers - 1)));
-	bar_expect(c, BAR_WEIGHTS, imm(c->half->sent_bytes));
+	bar_expect(c, BAR_ACT, imm(c->half->sent_bytes));
 	if_end(e, other);
-	bar_wait(c, bar_at(c, BAR_WEIGHTS), op2(e, REG_R, "and.b32", c->update, imm(1)));
+	bar_wait(c, bar_at(c, BAR_ACT), c->parity);
 }

@@ -5,153 +5,170 @@
 #include "columns.h"
 #include "units.h"
 
-enum { HIGH = 2 };        /* tiles of 16 rows of a warp: a slice */
+enum { AHEAD = 4 }; /* steps of 16 sources whose loads are under way together */
+enum { SLICE = 32 };
 enum { NAMED_TILES = 8 }; /* barriers of warps that share rows */
-
-/* ---- quads ---- */
-
-static Reg is_odd(Columns *c)
-{
-	Emit *e = c->k->e;
-
-	return op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", c->lane, imm(1)), imm(0));
-}
-
-void lanes_quad(Columns *c, const Reg sum[4], Reg q[4])
-{
-	Emit *e = c->k->e;
-	Reg odd = is_odd(c), other[2];
-
-	for (uint32_t i = 0; i < 2; i++) {
-		Reg send = op3(e, REG_F, "selp.f32", sum[i], sum[2 + i], odd);
-		other[i] = op1(e, REG_F, "mov.b32", lanes_xor(e, op1(e, REG_R, "mov.b32", send), 1));
-	}
-	for (uint32_t i = 0; i < 2; i++) {
-		q[i] = op3(e, REG_F, "selp.f32", other[i], sum[i], odd);
-		q[2 + i] = op3(e, REG_F, "selp.f32", sum[2 + i], other[i], odd);
-	}
-}
-
-/* Of a tile, the row and the quad of columns that the lane has then. */
-static Reg quad_row(Columns *c)
-{
-	Emit *e = c->k->e;
-	Reg odd = op2(e, REG_R, "and.b32", c->lane, imm(1));
-
-	return mad(e, odd, 8, c->k->half->row_of_lane);
-}
-
-static Reg quad_col(Columns *c)
-{
-	Emit *e = c->k->e;
-
-	return op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", c->lane, imm(1)), imm(1));
-}
 
 /* ---- hidden units ---- */
 
-/* Net inputs of 32 rows from `row` on. */
-static void hidden_sums(Columns *c, Reg row, Reg (*sum)[4])
+static void pair_load(Emit *e, Reg v[2], Reg at, uint32_t offset)
 {
-	Kernel *k = c->k, *one = update_kernel(c);
+	v[0] = reg(e, REG_F);
+	v[1] = reg(e, REG_F);
+	ins(e, "ld.shared.v2.f32 {$, $}, [$+#]", v[0], v[1], at, offset);
+}
+
+/* Steps of 16 inputs of 16 rows from `row` on, as operands. */
+static void rows_fragments(Columns *c, Reg row, uint32_t first, uint32_t steps, Reg (*f)[4])
+{
+	Kernel *k = c->k;
+	Reg at = bits_row_at(update_kernel(c), c->half->in, row);
+
+	for (uint32_t step = 0; step < steps; step += 2) {
+		Reg word[2];
+		for (uint32_t r = 0; r < 2; r++)
+			word[r] = load(k->e, REG_R, "ld.shared.u32", at, 8 * r * k->half->bits_row + 2 * (first + step));
+		bits_fragments(k, word, 2, f + step);
+	}
+}
+
+static void hidden_start(Columns *c, Reg (*sum)[4])
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	Reg at = mad(e, k->half->col_of_lane, 4, k->memory);
+
+	for (uint32_t j = 0; j < c->half->tiles; j++) {
+		Reg start[2];
+		pair_load(e, start, at, c->half->at_start + 32 * j);
+		for (uint32_t i = 0; i < 4; i++)
+			sum[j][i] = op1(e, REG_F, "mov.f32", start[i % 2]);
+	}
+}
+
+/* Net inputs of 16 rows from `row` on. Operands of the first steps are made before weights are there, if these are
+ * waited for. */
+static void hidden_sums(Columns *c, Reg row, bool waits, Reg (*sum)[4])
+{
+	enum { AT_ONCE = 14, LOADS = 4 }; /* steps; loads that are under way */
+	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	Reg a = bits_row_at(one, h->in, row), b = add(e, mad(e, c->lane, h->from_pitch, k->memory), imm(h->at_from));
+	Reg b = add(e, mad(e, c->lane, h->from_pitch, k->memory), imm(h->at_from)), f[AT_ONCE][4];
+	Reg w[AT_ONCE / 2 * MOST_COLUMNS / 8][4];
 	uint32_t steps = (uint32_t)ceil_div(c->inputs, 16);
 
-	for (uint32_t j = 0; j < h->tiles; j++) {
-		Reg start[2] = { reg(e, REG_F), reg(e, REG_F) };
-		ins(e, "ld.shared.v2.f32 {$, $}, [$+#]", start[0], start[1], mad(e, k->half->col_of_lane, 4, k->memory),
-		    h->at_start + 32 * j);
-		for (uint32_t i = 0; i < 4 * HIGH; i++)
-			sum[i / 4 * h->tiles + j][i % 4] = op1(e, REG_F, "mov.f32", start[i % 2]);
-	}
-	for (uint32_t step = 0; step < steps; step += 2) {
-		Reg f[HIGH][2][4], w[4];
-		for (uint32_t t = 0; t < HIGH; t++) {
-			Reg word[2];
-			for (uint32_t r = 0; r < 2; r++)
-				word[r] = load(e, REG_R, "ld.shared.u32", a, (16 * t + 8 * r) * k->half->bits_row + 2 * step);
-			bits_fragments(k, word, 2, f[t]);
+	for (uint32_t first = 0; first < steps; first += AT_ONCE) {
+		uint32_t some = min_u32(AT_ONCE, steps - first), loads = (some + 1) / 2 * h->tiles;
+		rows_fragments(c, row, first, some, f);
+		if (!first) {
+			if (waits)
+				half_from_wait(c);
+			hidden_start(c, sum);
 		}
-		for (uint32_t j = 0; j < h->tiles; j++) {
-			fragments_load(k, w, 4, true, b, 16 * step * h->from_pitch + 16 * j);
-			for (uint32_t s = 0; s < 2 && step + s < steps; s++)
-				for (uint32_t t = 0; t < HIGH; t++)
-					multiply_add(e, sum[t * h->tiles + j], f[t][s], w + 2 * s, NULL);
+		for (uint32_t n = 0; n < loads + LOADS; n++) {
+			uint32_t m = n - LOADS, step = m / h->tiles * 2, j = m % h->tiles;
+			if (n < loads)
+				fragments_load(k, w[n], 4, true, b,
+				               16 * (first + n / h->tiles * 2) * h->from_pitch + 16 * (n % h->tiles));
+			for (uint32_t s = 0; n >= LOADS && s < 2 && step + s < some; s++)
+				multiply_add(e, sum[j], f[step + s], w[m] + 2 * s, NULL);
 		}
 	}
 }
 
-/* Of a tile: rows from that of the lane on, and its quad among the block's columns. */
-static void hidden_send(Columns *c, Reg row, Reg own, Reg sum[4])
+/* Tile j of the block's columns, 16 rows from `row` on, to the blocks of the rows. */
+static void hidden_send(Columns *c, Reg row, uint32_t j, Reg sum[4])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	Reg q[4], owner = divide(e, row, k->block_rows), within = modulo(e, row, k->block_rows, owner);
-	Reg quad = mad(e, k->member, c->own_quads, own);
+	Reg own = add(e, row, k->half->row_of_lane), bar = bar_at(c, BAR_ACT);
+	Reg col = mad(e, h->group, c->own, add(e, k->half->col_of_lane, imm(8 * j)));
 
 	for (uint32_t i = 0; i < 4; i++)
 		sum[i] = unit_value(e, c->index->fn, sum[i]);
-	lanes_quad(c, sum, q);
-	Reg is = op2(e, REG_P, "and.pred", less(e, own, imm(c->own_quads)), less(e, quad, imm(c->quads)));
-	is = op2(e, REG_P, "and.pred", is, less(e, row, c->rows_now));
-	Reg to = add(e, mad(e, within, h->act_row, mad(e, quad, 16, k->memory)), imm(h->at_act));
-	quad_send(c, is, remote(c, owner, to), 0, q, remote(c, owner, bar_at(c, BAR_ACT)));
-}
-
-/* One quad of columns: lanes whose columns are none take those of the other tile. */
-static void hidden_narrow(Columns *c, Reg row, Reg (*sum)[4])
-{
-	Emit *e = c->k->e;
-	Reg high = quad_col(c), is = op2(e, REG_P, "setp.ne.u32", high, imm(0)), both[4];
-
-	for (uint32_t i = 0; i < 4; i++) {
-		Reg other = op1(e, REG_F, "mov.b32", lanes_xor(e, op1(e, REG_R, "mov.b32", sum[1][i]), 2));
-		both[i] = op3(e, REG_F, "selp.f32", other, sum[0][i], is);
+	for (uint32_t r = 0; r < 2; r++) {
+		Reg at = add(e, own, imm(8 * r)), owner = divide(e, at, k->block_rows);
+		Reg is = op2(e, REG_P, "and.pred", less(e, col, imm(4 * c->quads)), less(e, at, c->rows_now));
+		Reg within = modulo(e, at, k->block_rows, owner);
+		Reg to = add(e, mad(e, within, h->act_row, mad(e, col, 4, k->memory)), imm(h->at_act)), v[2];
+		for (uint32_t i = 0; i < 2; i++)
+			v[i] = op1(e, REG_R, "mov.b32", sum[2 * r + i]);
+		words_send(c, is, remote(c, owner, to), 0, v, 2, remote(c, owner, bar));
 	}
-	hidden_send(c, mad(e, high, 16, add(e, row, quad_row(c))), op1(e, REG_R, "mov.u32", imm(0)), both);
 }
 
+static void hidden_tile(Columns *c, Reg row)
+{
+	const HalfColumns *h = c->half;
+	Reg sum[MOST_COLUMNS / 8][4];
+
+	hidden_sums(c, row, h->once, sum);
+	for (uint32_t j = 0; j < h->tiles; j++)
+		hidden_send(c, row, j, sum[j]);
+}
+
+/* Blocks with the same columns take tiles of rows in turn. All warps wait for weights, so that none of the block is in
+ * the update before. */
 void half_hidden(Columns *c)
 {
 	Emit *e = c->k->e;
 	const HalfColumns *h = c->half;
-	uint32_t none = if_begin(e, c->has_columns);
-	Reg sum[HIGH * MOST_COLUMNS / 8][4];
+	Reg first = mul(e, mad(e, c->warp, h->shares, h->share), 16);
+	Reg is = op2(e, REG_P, "and.pred", c->has_columns, less(e, first, c->rows_now));
+	uint32_t end = label(e);
 
-	remark(e, "activations of %u columns, all rows, bf16", c->own);
-	Loop l = loop_begin(e, mul(e, c->warp, 32), c->rows_now, c->warps * 32);
-	hidden_sums(c, l.i, sum);
-	if (c->own_quads == 1)
-		hidden_narrow(c, l.i, sum);
-	for (uint32_t t = 0; t < HIGH && c->own_quads > 1; t++)
-		for (uint32_t j = 0; j < h->tiles; j++)
-			hidden_send(c, add(e, add(e, l.i, imm(16 * t)), quad_row(c)), add(e, quad_col(c), imm(2 * j)),
-			            sum[t * h->tiles + j]);
-	loop_end(e, &l);
+	remark(e, "activations of %u columns in %u blocks, bf16", c->own, h->shares);
+	if (!h->once)
+		half_from_wait(c);
+	uint32_t none = if_begin(e, is);
+	if (h->once) {
+		hidden_tile(c, first);
+		ins(e, "bra L#", end);
+	} else {
+		Loop l = loop_begin(e, first, c->rows_now, c->warps * h->shares * 16);
+		hidden_tile(c, l.i);
+		loop_end(e, &l);
+	}
 	if_end(e, none);
+	if (h->once)
+		half_from_wait(c);
+	label_here(e, end);
 }
 
-/* Words of inputs, for the gradient: as emit makes them, of all rows. */
+/* Words of the block's inputs for the gradient, all rows: squares of 32 by 32 bits, two at a time for each warp, since
+ * instructions of one wait for each other. */
 void half_turn(Columns *c)
 {
-	Kernel *k = c->k, *one = NEW(&k->s->cx->scratch, 1, Kernel);
-	Half *h = NEW(&k->s->cx->scratch, 1, Half);
-	EmitSource *s = NEW(&k->s->cx->scratch, 1, EmitSource);
-	uint32_t first = c->pass_warps < c->warps ? c->pass_warps : 0;
+	enum { AT_ONCE = 2 };
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	const HalfColumns *h = c->half;
+	uint32_t first = c->pass_warps < c->warps ? c->pass_warps : 0, warps = c->warps - first;
+	uint32_t words = h->own_down / 2 + 1, squares = h->slices * words;
+	Reg row = place_column(e, c->lane), x[AT_ONCE], is[AT_ONCE], to[AT_ONCE];
+	Reg first_word = add(e, divide(e, half_first(c), 2), imm(h->in->word));
 
-	*one = *k;
-	*h = *k->half;
-	*s = *k->s;
-	h->apart = true; /* cases are there by turns */
-	h->cases_offset = op2(k->e, REG_R, "sub.u32", c->now, k->memory);
-	s->threads = c->workers;
-	one->s = s;
-	one->half = h;
-	one->block_rows = c->rows;
-	bits_turn(one, first, TURNED_AT_ONCE);
+	remark(e, "words of inputs");
+	uint32_t none = if_begin(e, c->has_columns);
+	Loop l = loop_begin(e, op2(e, REG_R, "sub.u32", c->warp, imm(first)), imm(squares), warps * AT_ONCE);
+	for (uint32_t i = 0; i < AT_ONCE; i++) {
+		Reg number = add(e, l.i, imm(i * warps)), slice = divide(e, number, words);
+		Reg word = add(e, first_word, modulo(e, number, words, slice));
+		Reg from = mad(e, mad(e, slice, SLICE, row), k->half->bits_row, mad(e, word, 4, c->now));
+		to[i] = mad(e, slice, k->half->transposed_row, mad(e, word, 128, mad(e, row, 4, k->memory)));
+		is[i] = less(e, word, imm(k->s->job->data.bits_row));
+		is[i] = op2(e, REG_P, "and.pred", is[i], less(e, number, imm(squares)));
+		x[i] = op1(e, REG_R, "mov.u32", imm(0));
+		ins(e, "@$ ld.shared.u32 $, [$+#]", is[i], x[i], from, k->half->at_bits);
+	}
+	for (uint32_t i = 0; i < AT_ONCE; i++)
+		x[i] = square_turn(k, x[i]);
+	for (uint32_t i = 0; i < AT_ONCE; i++)
+		ins(e, "@$ st.shared.u32 [$+#], $", is[i], to[i], k->half->at_transposed, x[i]);
+	loop_end(e, &l);
+	if_end(e, none);
 }
 
 /* ---- rows of the block ---- */
@@ -199,24 +216,21 @@ static RowTile row_tile(Columns *c)
 	return x;
 }
 
-static void pair_load(Emit *e, Reg v[2], Reg at, uint32_t offset)
+/* What a lane has of 16 columns of the tile of rows: pairs, from `at` on. */
+static void act_load(Columns *c, Reg at, uint32_t offset, Reg v[4][2])
 {
-	v[0] = reg(e, REG_F);
-	v[1] = reg(e, REG_F);
-	ins(e, "ld.shared.v2.f32 {$, $}, [$+#]", v[0], v[1], at, offset);
+	for (uint32_t i = 0; i < 4; i++)
+		pair_load(c->k->e, v[i], at, offset + 8 * (i % 2) * c->half->act_row + i / 2 * 32);
 }
 
-/* Activations of 16 columns, rounded: the warps of the tile store some each for the gradient. */
-static void act_fragments(Columns *c, const RowTile *x, uint32_t step, Reg f[4])
+/* For the gradient: the warps of the tile store some each. */
+static void act_store(Columns *c, const RowTile *x, uint32_t step, const Reg f[4])
 {
 	Emit *e = c->k->e;
 	const HalfColumns *h = c->half;
 
 	for (uint32_t i = 0; i < 4; i++) {
-		Reg v[2];
 		uint32_t r = i % 2, col = 16 * step + i / 2 * 8;
-		pair_load(e, v, x->act, 8 * r * h->act_row + 4 * col);
-		f[i] = half_pair(e, v[0], v[1]);
 		Reg is = same(e, x->side, imm(step % h->split));
 		if (col + 8 > c->hidden)
 			is = op2(e, REG_P, "and.pred", is, less(e, add(e, c->k->half->col_of_lane, imm(col)), imm(c->hidden)));
@@ -224,101 +238,159 @@ static void act_fragments(Columns *c, const RowTile *x, uint32_t step, Reg f[4])
 	}
 }
 
-/* A product with weights to outputs, which lie side by side for an output: forward, of operands in registers, or
- * backward, if there are none, of deltas of outputs. */
-static void tile_product(Columns *c, uint32_t depth, const RowTile *x, const Side *side, Reg (*act)[4], Reg (*sum)[4])
+/* Operands of a product with weights to outputs, which lie side by side for an output: forward, or, by depth, back. Of
+ * some steps, for pairs of tiles. */
+typedef Reg ToWeights[AHEAD][TILES_WIDE / 2][4];
+
+static void to_load(Columns *c, const RowTile *x, const Side *side, bool by_depth, uint32_t first, uint32_t steps,
+                    ToWeights w)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
-	bool by_depth = !act;
-	uint32_t pitch = h->to_pitch, tile = by_depth ? 16 : 8 * pitch;
-	Reg b = add(e, add(e, x->to, lane_place(k, pitch, !by_depth)), mul(e, side->first, tile));
-	Reg a = add(e, add(e, mad(e, x->base, h->delta_pitch, k->memory), lane_place(k, h->delta_pitch, false)),
-	            imm(h->at_delta_h));
+	uint32_t pitch = c->half->to_pitch, tile = by_depth ? 16 : 8 * pitch;
+	Reg at = add(e, add(e, x->to, lane_place(k, pitch, !by_depth)), mul(e, side->first, tile));
 
-	for (uint32_t step = 0; step < ceil_div(depth, 16); step++) {
-		Reg f[4], w[4];
-		if (!act)
-			fragments_load(k, f, 4, false, a, 32 * step);
-		for (uint32_t j = 0; j < side->tiles; j += 2) {
-			uint32_t some = min_u32(2, side->tiles - j);
-			fragments_load(k, w, 2 * some, by_depth, b, (by_depth ? 16 * step * pitch : 32 * step) + j * tile);
-			for (uint32_t n = 0; n < some; n++)
-				multiply_add(e, sum[j + n], act ? act[step] : f, w + 2 * n, NULL);
-		}
+	for (uint32_t step = 0; step < steps; step++)
+		for (uint32_t j = 0; j < side->tiles; j += 2)
+			fragments_load(k, w[step][j / 2], 2 * min_u32(2, side->tiles - j), by_depth, at,
+			               (first + step) * (by_depth ? 16 * pitch : 32) + j * tile);
+}
+
+static void step_multiply(Emit *e, const Side *side, const Reg f[4], Reg (*w)[4], Reg (*sum)[4])
+{
+	for (uint32_t j = 0; j < side->tiles; j++)
+		multiply_add(e, sum[j], f, w[j / 2] + 2 * (j % 2), NULL);
+}
+
+/* Net inputs of outputs. f: operands of rows */
+static void outputs_sums(Columns *c, const RowTile *x, const Side *side, Reg (*f)[4], Reg (*sum)[4])
+{
+	Emit *e = c->k->e;
+	uint32_t steps = (uint32_t)ceil_div(c->hidden, 16);
+
+	for (uint32_t j = 0; j < side->tiles; j++) {
+		Reg start[2] = { imm_f(0), imm_f(0) };
+		if (c->to->bias != NO_BIAS)
+			pair_load(e, start, mad(e, side->col, 4, x->to), c->half->to_start + 32 * j);
+		for (uint32_t i = 0; i < 4; i++)
+			sum[j][i] = op1(e, REG_F, "mov.f32", start[i % 2]);
+	}
+	for (uint32_t first = 0; first < steps; first += AHEAD) {
+		uint32_t some = min_u32(AHEAD, steps - first);
+		Reg v[AHEAD][4][2];
+		ToWeights w;
+		for (uint32_t i = 0; i < some; i++)
+			act_load(c, x->act, 64 * (first + i), v[i]);
+		to_load(c, x, side, false, first, some, w);
+		for (uint32_t i = 0; i < 4 * some; i++)
+			f[first + i / 4][i % 4] = half_pair(e, v[i / 4][i % 4][0], v[i / 4][i % 4][1]);
+		for (uint32_t i = 0; i < some; i++)
+			step_multiply(e, side, f[first + i], w[i], sum);
 	}
 }
 
-static void outputs_pass(Columns *c, const RowTile *x)
+/* In: net inputs. Out: deltas of outputs, in shared memory. */
+static void outputs_end(Columns *c, const RowTile *x, const Side *side, Sums *sums)
 {
 	Kernel *k = c->k, *one = update_kernel(c);
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	const DeviceStep *s = c->out;
-	Side side = side_of(c, x, c->outputs);
-	Sums sums = { .row = x->row, .col = side.col };
-	Reg act[STEPS_KNOWN][4];
 
-	for (uint32_t step = 0; step < ceil_div(c->hidden, 16); step++)
-		act_fragments(c, x, step, act[step]);
-	for (uint32_t j = 0; j < side.tiles; j++) {
-		Reg start[2] = { imm_f(0), imm_f(0) };
-		if (c->to->bias != NO_BIAS)
-			pair_load(e, start, mad(e, side.col, 4, x->to), h->to_start + 32 * j);
-		for (uint32_t i = 0; i < 4; i++)
-			sums.sum[j][i] = op1(e, REG_F, "mov.f32", start[i % 2]);
-	}
-	tile_product(c, c->hidden, x, &side, act, sums.sum);
-	for (uint32_t i = 0; i < 2 * side.tiles; i++) {
+	for (uint32_t i = 0; i < 2 * side->tiles; i++) {
 		uint32_t j = i / 2, r = i % 2;
-		Reg *v = sums.sum[j] + 2 * r, col = add(e, side.col, imm(8 * j));
-		half_outputs(one, s, c->errors, &sums, r, j, x->real[r], v);
+		Reg *v = sums->sum[j] + 2 * r, col = add(e, side->col, imm(8 * j));
+		half_outputs(one, c->out, c->errors, sums, r, j, x->real[r], v);
 		Reg is = op2(e, REG_P, "and.pred", x->real[r], less(e, col, imm(c->outputs)));
 		Reg pair = op3(e, REG_R, "selp.u32", half_pair(e, v[0], v[1]), imm(0), is);
-		Reg at = mad(e, x->row, h->delta_pitch, mad(e, side.col, 2, k->memory));
+		Reg at = mad(e, x->row, h->delta_pitch, mad(e, side->col, 2, k->memory));
 		ins(e, "st.shared.u32 [$+#], $", at, h->at_delta_h + 8 * r * h->delta_pitch + 16 * j, pair);
 	}
 }
 
-/* Deltas of a tile to the block of their columns: two lanes make quads of them. */
+/* ---- deltas of hidden units ---- */
+
+/* What is there before deltas of outputs are. */
+typedef struct Back {
+	Side side;
+	Reg slope[TILES_WIDE][4];
+	bool ahead; /* weights, too: they are few */
+	ToWeights w;
+} Back;
+
+static void back_load(Columns *c, const RowTile *x, Back *b)
+{
+	Emit *e = c->k->e;
+	const DeviceStep *s = c->back;
+	uint32_t steps = (uint32_t)ceil_div(c->outputs, 16);
+
+	b->side = side_of(c, x, c->hidden);
+	Reg at = mad(e, b->side.first, 32, x->act);
+	for (uint32_t j = 0; j < b->side.tiles; j++)
+		for (uint32_t r = 0; r < 2; r++) {
+			Reg o[2];
+			pair_load(e, o, at, 8 * r * c->half->act_row + 32 * j);
+			for (uint32_t n = 0; n < 2; n++)
+				b->slope[j][2 * r + n] = slope_offset(e, s, unit_slope(e, s->fn, o[n], o[n]));
+		}
+	b->ahead = steps <= AHEAD && steps * b->side.tiles <= AHEAD;
+	if (b->ahead)
+		to_load(c, x, &b->side, true, 0, steps, b->w);
+}
+
+/* Of rows of the first half of the slices, or of the others. */
+static Reg hidden_bar(Columns *c, Reg row)
+{
+	Emit *e = c->k->e;
+	Reg bar = bar_at(c, BAR_HIDDEN);
+
+	if (c->half->chain == 1)
+		return bar;
+	return op3(e, REG_R, "selp.u32", bar, bar_at(c, BAR_HIDDEN + 1), less(e, row, imm(c->rows / 2)));
+}
+
+/* Deltas of a tile, a pair of columns for each of two rows, to the blocks of their columns. */
 static void hidden_back(Columns *c, const RowTile *x, Reg first, uint32_t j, const Reg pair[2])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	Reg odd = is_odd(c), send = op3(e, REG_R, "selp.u32", pair[0], pair[1], odd), other = lanes_xor(e, send, 1);
-	Reg low = op3(e, REG_R, "selp.u32", other, pair[0], odd), high = op3(e, REG_R, "selp.u32", pair[1], other, odd);
-	Reg quad = add(e, mad(e, first, 2, quad_col(c)), imm(2 * j)), owner = divide(e, quad, c->own_quads);
-	Reg own = modulo(e, quad, c->own_quads, owner), row = add(e, add(e, k->row0, x->base), quad_row(c));
-	Reg to = add(e, mad(e, row, h->hidden_pitch, mad(e, own, 8, k->memory)), imm(h->at_hidden));
+	Reg col = mad(e, first, 8, add(e, k->half->col_of_lane, imm(8 * j))), is = less(e, col, imm(4 * c->quads));
+	Reg group = divide(e, col, c->own), own = modulo(e, col, c->own, group), tile = add(e, k->row0, x->base);
+	Reg row = add(e, tile, k->half->row_of_lane), bar = hidden_bar(c, tile);
+	Reg to = add(e, mad(e, row, h->hidden_pitch, mad(e, own, 2, k->memory)), imm(h->at_hidden));
 
-	ins(e, "@$ st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [$], {$, $}, [$]",
-	    less(e, quad, imm(c->quads)), remote(c, owner, to), low, high, remote(c, owner, bar_at(c, BAR_HIDDEN)));
+	for (uint32_t i = 0; i < h->shares; i++) {
+		Reg rank = mad(e, group, h->shares, imm(i)), there = remote(c, rank, to), told = remote(c, rank, bar);
+		for (uint32_t r = 0; r < 2; r++)
+			words_send(c, is, there, 8 * r * h->hidden_pitch, pair + r, 1, told);
+	}
 }
 
-static void back_pass(Columns *c, const RowTile *x)
+static void back_pass(Columns *c, const RowTile *x, Back *b)
 {
-	Emit *e = c->k->e;
+	Kernel *k = c->k;
+	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	const DeviceStep *s = c->back;
-	Side side = side_of(c, x, c->hidden);
-	Reg sum[TILES_WIDE][4], act = mad(e, side.first, 32, x->act);
+	uint32_t steps = (uint32_t)ceil_div(c->outputs, 16);
+	Reg sum[TILES_WIDE][4], at = add(e, mad(e, x->base, h->delta_pitch, k->memory), imm(h->at_delta_h));
 
-	for (uint32_t i = 0; i < 4 * side.tiles; i++)
+	at = add(e, at, lane_place(k, h->delta_pitch, false));
+	for (uint32_t i = 0; i < 4 * b->side.tiles; i++)
 		sum[i / 4][i % 4] = op1(e, REG_F, "mov.f32", imm_f(0));
-	tile_product(c, c->outputs, x, &side, NULL, sum);
-	for (uint32_t j = 0; j < side.tiles; j++) {
-		Reg pair[2];
-		for (uint32_t r = 0; r < 2; r++) {
-			Reg o[2], v[2];
-			pair_load(e, o, act, 8 * r * h->act_row + 32 * j);
-			for (uint32_t n = 0; n < 2; n++)
-				v[n] = op2(e, REG_F, "mul.rn.ftz.f32", sum[j][2 * r + n],
-				           slope_offset(e, s, unit_slope(e, s->fn, o[n], o[n])));
-			pair[r] = op3(e, REG_R, "selp.u32", half_pair(e, v[0], v[1]), imm(0), x->real[r]);
-		}
-		hidden_back(c, x, side.first, j, pair);
+	for (uint32_t step = 0; step < steps; step++) {
+		Reg f[4];
+		fragments_load(k, f, 4, false, at, 32 * step);
+		if (!b->ahead)
+			to_load(c, x, &b->side, true, step, 1, b->w);
+		step_multiply(e, &b->side, f, b->w[b->ahead ? step : 0], sum);
+	}
+	for (uint32_t j = 0; j < b->side.tiles; j++) {
+		Reg pair[2], v[4];
+		for (uint32_t i = 0; i < 4; i++)
+			v[i] = op2(e, REG_F, "mul.rn.ftz.f32", sum[j][i], b->slope[j][i]);
+		for (uint32_t r = 0; r < 2; r++)
+			pair[r] = op3(e, REG_R, "selp.u32", half_pair(e, v[2 * r], v[2 * r + 1]), imm(0), x->real[r]);
+		hidden_back(c, x, b->side.first, j, pair);
 	}
 }
 
@@ -341,25 +413,32 @@ void half_rows_pass(Columns *c)
 	Emit *e = k->e;
 	RowTile x = row_tile(c);
 	uint32_t others = c->warps - c->pass_warps, past = label(e), end = label(e);
-	Reg slice = op2(e, REG_R, "and.b32", x.base, imm(~31u)), any = less(e, slice, k->my_rows);
+	Reg slice = op2(e, REG_R, "and.b32", x.base, imm(~31u)), any = less(e, slice, k->my_rows), f[STEPS_KNOWN][4];
+	Side side = side_of(c, &x, c->outputs);
+	Sums sums = { .row = x.row, .col = side.col, .has_targets = k->half->y_bits };
+	Back *b = NEW(&k->s->cx->scratch, 1, Back);
 
 	remark(e, "outputs and deltas: %u warps have 16 rows", c->half->split);
 	ins(e, "@!$ bra L#", any, past);
-	outputs_pass(c, &x);
-	bar_tell(c, turn_bar(c, BAR_LATE));
+	outputs_sums(c, &x, &side, f, sums.sum);
+	for (uint32_t r = 0; r < 2 && sums.has_targets; r++)
+		sums.target[r] = half_targets(update_kernel(c), &sums, r);
+	back_load(c, &x, b);
+	for (uint32_t step = 0; step < ceil_div(c->hidden, 16); step++)
+		act_store(c, &x, step, f[step]);
+	outputs_end(c, &x, &side, &sums);
 	if (c->half->split > 1)
 		meet(c, add(e, x.tile, imm(NAMED_TILES)), c->half->split);
 	else
 		ins(e, "bar.warp.sync 0xffffffff");
 	if (others)
-		tell(c, imm(NAMED_OUTPUTS), c->warps);
+		tell(c, imm(NAMED_OUTPUTS), c->warps + 1);
 	spent(k, SPENT_KINDS + 4);
-	back_pass(c, &x);
+	back_pass(c, &x, b);
 	ins(e, "bra L#", end);
 	label_here(e, past);
 	rows_none(c, &x);
-	bar_tell(c, turn_bar(c, BAR_LATE));
 	if (others)
-		tell(c, imm(NAMED_OUTPUTS), c->warps);
+		tell(c, imm(NAMED_OUTPUTS), c->warps + 1);
 	label_here(e, end);
 }

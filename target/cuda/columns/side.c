@@ -203,6 +203,10 @@ void copy_emit(Columns *c)
 	param_load(c, a.cycle, a.param);
 	chunk_load(c, advanced(c, a.cycle), a.after, a.cases);
 	ins(e, "cp.async.wait_all");
+	if (c->half) {
+		tell(c, imm(NAMED_TURNED), c->warps + 1);
+		tell(c, imm(NAMED_OUTPUTS), c->warps + 1);
+	}
 	tallied_wait(c);
 	meet(c, imm(NAMED_END), c->warps + 1);
 	bar_wait(c, turn_bar(c, BAR_READ), c->second); /* then the next cases may replace these */

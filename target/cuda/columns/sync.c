@@ -9,7 +9,12 @@
  * JUDGED comes after TALLIED, which follows it; TALLIED of two updates later, after all blocks have passed it, since
  * all their side warps have told JUDGED. The same holds of LATE and READ: workers wait at the end of an update until
  * the next cases are there, and these until verdicts of the update before were formed. Likewise, what is stored was
- * read before: activations of groups and weights to outputs have two places each, by the parity of the update. */
+ * read before: activations of groups and weights to outputs have two places each, by the parity of the update.
+ *
+ * bf16: FROM of an update counts the block's warps, when they have made their weights, and the bytes that others with
+ * the same columns send; these have used the weights before, since their rows have come back as deltas, or, without
+ * rows, have sent their sums to outputs. All warps wait for it before the next update, so that none of the block's
+ * memory is used for two updates at a time. */
 #include "columns.h"
 
 enum { MOST_POLLS = 1 << 24 };
@@ -20,7 +25,9 @@ void bars_begin(Columns *c)
 {
 	for (uint32_t i = 0; i < BARS; i++)
 		ins(c->k->e, "mbarrier.init.shared.b64 [$], #", bar_at(c, i),
-		    i >= BAR_LATE && i < BAR_LATE + 2 ? c->pass_warps * c->parts : 1);
+		    i >= BAR_LATE && i < BAR_LATE + 2 ? c->pass_warps * c->parts
+		    : i == BAR_FROM                   ? c->warps + 1
+		                                      : 1);
 }
 
 void bar_expect(Columns *c, uint32_t bar, Reg bytes)
@@ -80,6 +87,16 @@ void quad_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg v[4], Reg 
 {
 	ins(c->k->e, "@$ st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [$+#], {$, $, $, $}, [$]", is, to,
 	    offset, v[0], v[1], v[2], v[3], bar);
+}
+
+void words_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg *v, uint32_t count, Reg bar)
+{
+	if (count == 1)
+		ins(c->k->e, "@$ st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [$+#], $, [$]", is, to, offset, v[0],
+		    bar);
+	else
+		ins(c->k->e, "@$ st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [$+#], {$, $}, [$]", is, to,
+		    offset, v[0], v[1], bar);
 }
 
 void word_send(Columns *c, Reg to, Reg word, Reg bar)

@@ -78,8 +78,7 @@ void bits_stage(Kernel *k)
 	loop_end(e, &l);
 }
 
-/* Where bit `place` of a word is: column of 32. */
-static Reg place_column(Emit *e, Reg place)
+Reg place_column(Emit *e, Reg place)
 {
 	Reg pair = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", place, imm(1)), imm(6));
 	Reg eight = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", place, imm(3)), imm(3));
@@ -87,8 +86,7 @@ static Reg place_column(Emit *e, Reg place)
 	return add(e, add(e, pair, eight), op2(e, REG_R, "shr.u32", place, imm(4)));
 }
 
-/* Bit j of lane i becomes bit i of lane j. */
-static Reg square_turn(Kernel *k, Reg x)
+Reg square_turn(Kernel *k, Reg x)
 {
 	static const uint32_t low[] = { 0x0000ffff, 0x00ff00ff, 0x0f0f0f0f, 0x33333333, 0x55555555 };
 	Emit *e = k->e;
