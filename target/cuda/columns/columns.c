@@ -237,7 +237,8 @@ static void plan_parts(Columns *c)
 	c->bias_turn = RING;
 	while (c->bias_turn < CHAIN_TURN && c->part_rows % (2 * c->bias_turn) == 0)
 		c->bias_turn *= 2;
-	c->high = c->parts > 1 ? 1 : 2; /* many warps wait less for loads, few load less */
+	c->high = 2;
+	c->wide = c->parts > 1 ? 2 : 4; /* many warps wait less for loads, few load less */
 	c->pass_warps = c->parts > 1 ? c->team_warps / 2 : c->warps;
 }
 
@@ -571,8 +572,8 @@ static void rows_few(Columns *c)
 	outputs_emit(c);
 	bar_tell(c, turn_bar(c, BAR_LATE));
 	meet(c, imm(NAMED_OUTPUTS), c->warps);
-	deltas_send(c);
-	errors_back(c);
+	deltas_send(c, 0, c->warps);
+	errors_back(c, c->warps);
 }
 
 /* In each team: the first warps compute, others send meanwhile. */
@@ -580,7 +581,7 @@ static void rows_many(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t team = c->team_warps, met = label(e);
+	uint32_t team = c->team_warps, senders = team - c->pass_warps, end = label(e);
 	Reg act = add(e, c->part, imm(NAMED_ACT)), outputs = add(e, c->part, imm(NAMED_OUTPUTS));
 
 	uint32_t other = if_begin(e, less(e, c->team_warp, imm(c->pass_warps)));
@@ -590,16 +591,17 @@ static void rows_many(Columns *c)
 	outputs_emit(c);
 	spent(k, SPENT_KINDS + 4);
 	bar_tell(c, turn_bar(c, BAR_LATE));
-	ins(e, "bra L#", met);
-	if_end(e, other);
-	meet(c, act, team);
-	columns_send(c, c->pass_warps, team - c->pass_warps);
-	label_here(e, met);
 	meet(c, outputs, team);
 	spent(k, SPENT_KINDS + 5);
-	deltas_send(c);
-	errors_back(c);
+	errors_back(c, c->pass_warps);
 	spent(k, SPENT_KINDS + 6);
+	ins(e, "bra L#", end);
+	if_end(e, other);
+	meet(c, act, team);
+	columns_send(c, c->pass_warps, senders);
+	meet(c, outputs, team);
+	deltas_send(c, c->pass_warps, senders);
+	label_here(e, end);
 }
 
 /* One team after the other: both would take as long as this, and the first part not be there sooner. */

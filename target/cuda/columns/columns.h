@@ -97,7 +97,7 @@ typedef struct Columns {
 	uint32_t bias_group, bias_slot;       /* where the true unit is */
 	uint32_t parts, team_warps;           /* of rows; warps for each */
 	uint32_t part_rows, part_block;       /* of a part: rows, in all blocks and in one */
-	uint32_t high;                        /* rows of a thread, in products */
+	uint32_t high, wide;                  /* of a thread, in products: rows; outputs */
 	uint32_t bias_turn;                   /* rows of a turn of sums of deltas; a part has whole ones */
 	uint32_t dense_first, dense_warps;    /* that form the gradient of weights to outputs: the last of the first team */
 	uint32_t pass_warps;                  /* of a team, that compute outputs: its first ones */
@@ -183,8 +183,8 @@ void tallied_wait(Columns *c);                    /* leaves if the job stops bef
 void hidden_emit(Columns *c);                                  /* activations of the block's columns, all rows */
 void outputs_emit(Columns *c);                                 /* outputs and deltas of the block's rows, all columns */
 void columns_send(Columns *c, uint32_t first, uint32_t warps); /* activations, to groups; by these warps of a team */
-void deltas_send(Columns *c);                                  /* of outputs, to groups */
-void errors_back(Columns *c);                                  /* deltas of hidden units */
+void deltas_send(Columns *c, uint32_t first, uint32_t warps);  /* of outputs, to groups; likewise */
+void errors_back(Columns *c, uint32_t warps);                  /* deltas of hidden units; by the first of a team */
 
 /* ---- gradient.c ---- */
 

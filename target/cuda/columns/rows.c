@@ -140,13 +140,13 @@ void columns_send(Columns *c, uint32_t first_warp, uint32_t warps)
 
 /* ---- outputs ---- */
 
-enum { MOST_HIGH = 2 };      /* rows of a thread; by four columns */
+enum { MOST_HIGH = 2 };      /* rows of a thread */
 enum { SETS = 3, TURN = 6 }; /* of operands: that are under way, of a turn of the loop, whose end waits for loads */
 
-/* A product: sums over sources of rows x, x_step bytes apart, by quads of weights; where `across`, over quads of the
- * weights of four columns. */
+/* A product: sums over sources of rows x, x_step bytes apart, by weights of two or four columns side by side; where
+ * `across`, over quads of the weights of each column. */
 typedef struct Product {
-	uint32_t sources;
+	uint32_t sources, wide; /* columns of a thread */
 	Reg x, w;
 	uint32_t x_step, x_quad, w_quad;
 	bool across;
@@ -174,8 +174,13 @@ static void operands_load(Columns *c, const Product *p, const Operands *o, uint3
 {
 	Emit *e = c->k->e;
 
-	for (uint32_t i = 0; i < 4; i++)
-		load_quad_to(e, "shared", o->w[i], p->w, quad * p->w_quad + i * c->unit_row);
+	for (uint32_t i = 0; i < 4; i++) {
+		uint32_t offset = quad * p->w_quad + i * c->unit_row;
+		if (p->wide == 4)
+			load_quad_to(e, "shared", o->w[i], p->w, offset);
+		else
+			ins(e, "ld.shared.v2.f32 {$, $}, [$+#]", o->w[i][0], o->w[i][1], p->w, offset);
+	}
 	for (uint32_t h = 0; h < c->high; h++)
 		load_quad_to(e, "shared", o->x[h], p->x, quad * p->x_quad + h * p->x_step);
 }
@@ -186,7 +191,7 @@ static void operands_add(Columns *c, const Product *p, const Operands *o, uint32
 
 	for (uint32_t i = 0; i < sources; i++)
 		for (uint32_t h = 0; h < c->high; h++)
-			for (uint32_t n = 0; n < 4; n++)
+			for (uint32_t n = 0; n < p->wide; n++)
 				fma_to(e, sum[h][n], o->x[h][i], p->across ? o->w[n][i] : o->w[i][n]);
 }
 
@@ -219,22 +224,32 @@ static void product_emit(Columns *c, const Product *p, Reg sum[][4])
 	}
 }
 
-/* Units from net inputs; deltas from errors, which are formed of `late` rows later. */
-static void outputs_end(Columns *c, Reg quad, Reg row, Reg sum[4])
+/* Of columns side by side: two or four. */
+static void columns_store(Emit *e, uint32_t wide, Reg at, uint32_t offset, const Reg v[4])
+{
+	if (wide == 4)
+		store_quad(e, "shared", at, offset, v);
+	else
+		ins(e, "st.shared.v2.f32 [$+#], {$, $}", at, offset, v[0], v[1]);
+}
+
+/* Units from net inputs; deltas from errors, which are formed of `late` rows later. first: byte of the first column */
+static void outputs_end(Columns *c, Reg first, Reg row, Reg sum[4])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const DeviceStep *errors = c->errors, *deltas = late_deltas(k, errors);
-	Reg at = add(e, c->base, row), late = add(e, mad(e, at, k->late_row, mad(e, quad, 16, c->now)), imm(k->at_late));
-	Reg y = add(e, mad(e, at, k->target_row, mad(e, quad, 16, c->now)), imm(k->at_targets)), out[4];
+	Reg at = add(e, c->base, row), here = add(e, first, c->now);
+	Reg late = add(e, mad(e, at, k->late_row, here), imm(k->at_late));
+	Reg y = add(e, mad(e, at, k->target_row, here), imm(k->at_targets)), out[4];
 	Reg is_row = less(e, row, k->my_rows);
 
-	for (uint32_t i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < c->wide; i++)
 		out[i] = unit_value(e, c->out->fn, sum[i]);
-	store_quad(e, "shared", late, late_at(k, errors, false), out);
+	columns_store(e, c->wide, late, late_at(k, errors, false), out);
 	if (errors->known_net)
-		store_quad(e, "shared", late, late_at(k, errors, true), sum);
-	for (uint32_t i = 0; i < 4; i++) {
+		columns_store(e, c->wide, late, late_at(k, errors, true), sum);
+	for (uint32_t i = 0; i < c->wide; i++) {
 		ErrorOf of = { .fn = c->out->fn, .error = errors->error, .known_net = errors->known_net, .out = out[i] };
 		of.net = errors->known_net ? sum[i] : out[i];
 		of.y = load(e, REG_F, "ld.shared.f32", y, 4 * (errors->y + i));
@@ -247,30 +262,30 @@ static void outputs_end(Columns *c, Reg quad, Reg row, Reg sum[4])
 		}
 		sum[i] = op3(e, REG_F, "selp.f32", sum[i], imm_f(0), is_row);
 	}
-	store_quad(e, "shared", add(e, mad(e, at, c->delta_row, mad(e, quad, 16, k->memory)), imm(c->at_delta)), 0, sum);
+	columns_store(e, c->wide, add(e, mad(e, at, c->delta_row, add(e, first, k->memory)), imm(c->at_delta)), 0, sum);
 }
 
-/* A task of the passes: some rows, by a quad of columns. A thread has one, or one after the other. */
+/* A task of the passes: some rows, by some columns. A thread has one, or one after the other. */
 typedef struct PassTask {
-	Reg group, quad;
+	Reg group, across;
 	uint32_t end;
 } PassTask;
 
-static uint32_t pass_tiles(uint32_t groups, uint32_t quads)
+static uint32_t pass_tiles(uint32_t groups, uint32_t across)
 {
-	return (uint32_t)(ceil_div(groups, LANES_DOWN) * ceil_div(quads, LANES_ACROSS));
+	return (uint32_t)(ceil_div(groups, LANES_DOWN) * ceil_div(across, LANES_ACROSS));
 }
 
-static PassTask task_begin(Columns *c, uint32_t round, uint32_t warps, uint32_t groups, uint32_t quads)
+static PassTask task_begin(Columns *c, uint32_t round, uint32_t warps, uint32_t groups, uint32_t columns)
 {
 	Emit *e = c->k->e;
 	uint32_t down = (uint32_t)ceil_div(groups, LANES_DOWN);
 	Reg tile = add(e, c->team_warp, imm(round * warps));
 	Reg across = divide(e, tile, down), at = modulo(e, tile, down, across);
 	PassTask t = { .group = mad(e, at, LANES_DOWN, lane_down(c)),
-		           .quad = mad(e, across, LANES_ACROSS, lane_across(c)) };
+		           .across = mad(e, across, LANES_ACROSS, lane_across(c)) };
 
-	Reg is = op2(e, REG_P, "and.pred", less(e, t.group, imm(groups)), less(e, t.quad, imm(quads)));
+	Reg is = op2(e, REG_P, "and.pred", less(e, t.group, imm(groups)), less(e, t.across, imm(columns)));
 	t.end = if_begin(e, op2(e, REG_P, "and.pred", is, less(e, t.group, c->k->my_rows)));
 	return t;
 }
@@ -279,29 +294,31 @@ void outputs_emit(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t groups = c->part_block / c->high, tiles = pass_tiles(groups, c->output_quads);
+	uint32_t groups = c->part_block / c->high, across = (uint32_t)ceil_div(c->outputs, c->wide);
+	bool starts = c->out->start != k->s->job->zero;
 
 	remark(e, "outputs of %u rows", c->part_block);
-	for (uint32_t round = 0; round * c->pass_warps < tiles; round++) {
-		PassTask t = task_begin(c, round, c->pass_warps, groups, c->output_quads);
-		Reg quad = t.quad, group = t.group, sum[MOST_HIGH][4], start[4];
-		Product p = { c->hidden, reg(e, REG_R), reg(e, REG_R), groups * 16, c->act_quad, c->quad_row, false };
-		if (c->out->start != k->s->job->zero)
-			load_quad(e, "shared", start, mad(e, quad, 16, unit_place(c, imm(c->hidden), c->parity)), 0);
+	for (uint32_t round = 0; round * c->pass_warps < pass_tiles(groups, across); round++) {
+		PassTask t = task_begin(c, round, c->pass_warps, groups, across);
+		Reg first = mul(e, t.across, 4 * c->wide), group = t.group, sum[MOST_HIGH][4], start[4];
+		Product p = { c->hidden, c->wide, reg(e, REG_R), reg(e, REG_R), groups * 16, c->act_quad, c->quad_row, false };
+		Reg true_unit = add(e, first, unit_place(c, imm(c->hidden), c->parity));
+		for (uint32_t n = 0; n < c->wide; n++)
+			start[n] = starts ? load(e, REG_F, "ld.shared.f32", true_unit, 4 * n) : imm_f(0);
 		for (uint32_t h = 0; h < c->high; h++)
-			for (uint32_t n = 0; n < 4; n++)
-				sum[h][n] = op1(e, REG_F, "mov.f32", c->out->start == k->s->job->zero ? imm_f(0) : start[n]);
+			for (uint32_t n = 0; n < c->wide; n++)
+				sum[h][n] = op1(e, REG_F, "mov.f32", start[n]);
 		ins(e, "add.u32 $, $, #", p.x, mad(e, add(e, c->base, group), 16, k->memory), c->at_act);
-		ins(e, "add.u32 $, $, $", p.w, mad(e, quad, 16, k->memory), mad(e, c->parity, c->to_size, imm(c->at_to)));
+		ins(e, "add.u32 $, $, $", p.w, add(e, first, k->memory), mad(e, c->parity, c->to_size, imm(c->at_to)));
 		product_emit(c, &p, sum);
 		for (uint32_t h = 0; h < c->high; h++)
-			outputs_end(c, quad, add(e, group, imm(h * groups)), sum[h]);
+			outputs_end(c, first, add(e, group, imm(h * groups)), sum[h]);
 		if_end(e, t.end);
 	}
 }
 
 /* Quads of rows, to the blocks that have this group of outputs. Rows past the last are 0. */
-void deltas_send(Columns *c)
+void deltas_send(Columns *c, uint32_t first, uint32_t warps)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
@@ -309,7 +326,8 @@ void deltas_send(Columns *c)
 	Reg bar = part_bar(c, BAR_DELTA);
 
 	remark(e, "deltas of outputs to groups");
-	Loop l = loop_begin(e, c->team_thread, imm(c->outputs * quads), c->team_warps * 32);
+	Reg thread = op2(e, REG_R, "sub.u32", c->team_thread, imm(first * 32));
+	Loop l = loop_begin(e, thread, imm(c->outputs * quads), warps * 32);
 	Reg o = divide(e, l.i, quads), quad = modulo(e, l.i, quads, o), v[4], row = mul(e, quad, 4); /* rows side by side */
 	Reg from = mad(e, add(e, c->base, row), c->delta_row, mad(e, o, 4, k->memory)), all = less(e, imm(0), imm(1));
 	for (uint32_t i = 0; i < 4; i++) {
@@ -343,17 +361,17 @@ static void back_end(Columns *c, Reg row, const Reg out[4], Reg to, Reg bar, Reg
 	quad_send(c, less(e, row, k->my_rows), mad(e, add(e, k->row0, row), c->own * 4, to), 0, sum, bar);
 }
 
-void errors_back(Columns *c)
+void errors_back(Columns *c, uint32_t warps)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	uint32_t groups = c->part_block / c->high, tiles = pass_tiles(groups, c->quads);
 
 	remark(e, "deltas of hidden units, %u rows", c->part_block);
-	for (uint32_t round = 0; round * c->team_warps < tiles; round++) {
-		PassTask t = task_begin(c, round, c->team_warps, groups, c->quads);
-		Reg quad = t.quad, group = t.group, sum[MOST_HIGH][4];
-		Product p = { c->outputs, reg(e, REG_R), reg(e, REG_R), groups * c->delta_row, 16, 16, true };
+	for (uint32_t round = 0; round * warps < tiles; round++) {
+		PassTask t = task_begin(c, round, warps, groups, c->quads);
+		Reg quad = t.across, group = t.group, sum[MOST_HIGH][4];
+		Product p = { c->outputs, 4, reg(e, REG_R), reg(e, REG_R), groups * c->delta_row, 16, 16, true };
 		for (uint32_t h = 0; h < c->high; h++)
 			for (uint32_t n = 0; n < 4; n++)
 				sum[h][n] = zero_float(e);
