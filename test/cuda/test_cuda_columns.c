@@ -39,9 +39,9 @@ static void roll_net(Net2 *n, uint64_t seed)
 	n->gaps = one_in(d, 3);
 	snprintf(n->cluster, sizeof n->cluster, "%u", clusters[roll(d, COUNT(clusters))]);
 	snprintf(n->threads, sizeof n->threads, "%u", threads[roll(d, COUNT(threads))]);
-	if (one_in(d, 3)) { /* warps and rows enough for two parts */
-		n->cases = 100 + roll(d, 60);
-		n->batch = 33 + roll(d, 32);
+	if (one_in(d, 3)) { /* warps and rows enough for two parts, and for lists of many groups */
+		n->cases = 130 + roll(d, 60);
+		n->batch = one_in(d, 2) ? 33 + roll(d, 32) : 97 + roll(d, 32);
 		snprintf(n->cluster, sizeof n->cluster, "4");
 		snprintf(n->threads, sizeof n->threads, "512");
 	}
