@@ -189,6 +189,7 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		.leaf_rows = g->made.leaf_rows,
 		.batch_rows = g->made.batch_rows,
 		.list_longest = b->list_longest,
+		.lists_full = b->list_numbers == b->of->cases * b->list_longest,
 		.code_sum = b->code_sum,
 		.code_element = b->code_element,
 		.code_longest = b->code_longest,

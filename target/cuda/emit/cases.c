@@ -172,6 +172,19 @@ static void word_stage(Kernel *k, Reg row, Reg number)
 
 /* ---- images ---- */
 
+bool rows_full(const Kernel *k) { return k->s->images && k->s->lists_full; }
+
+/* Lists of rows past the last one of the leaf. */
+static void rows_fill(Kernel *k)
+{
+	Emit *e = k->e;
+	Loop l = loop_begin(e, add(e, k->end_row, k->tid), imm(k->s->leaf_rows), k->s->threads);
+
+	for (uint32_t q = 0; q < k->list_row / 16; q++)
+		ins(e, "st.shared.v4.u32 [$+#], {0, 0, 0, 0}", mad(e, l.i, k->list_row, k->memory), k->at_lists + 16 * q);
+	loop_end(e, &l);
+}
+
 /* Starts of lists, then the lists, then turns. */
 uint32_t image_bytes(const Kernel *k) { return (uint32_t)round_up(k->at_turns + turns_bytes(k) - k->at_csc_start, 16); }
 
@@ -218,6 +231,8 @@ static void image_stage(Kernel *k, const LeafFound *f)
 	if (k->y_bits)
 		word_stage(k, row, number);
 	loop_end(e, &r);
+	if (rows_full(k))
+		rows_fill(k);
 }
 
 /* ---- targets ---- */

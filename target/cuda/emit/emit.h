@@ -35,7 +35,8 @@ typedef struct EmitSource {
 	uint32_t kinds_of_leaves;         /* 1, or 2: the last batch of an epoch has another number */
 	uint32_t leaves[2];               /* of an update */
 	uint32_t teams, team_blocks;      /* shape */
-	uint32_t leaf_rows, list_longest; /* rows of the longest leaf; longest index list */
+	uint32_t leaf_rows, list_longest; /* rows of the longest leaf; longest index list, */
+	bool lists_full;                  /* which has as many numbers as all others */
 	uint32_t batch_rows;              /* of an update, at most */
 	bool tiled;                       /* as tiles.c has it */
 	bool general;                     /* rows in global memory: general.c */
@@ -443,6 +444,7 @@ void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t 
 /* ---- lists.c: gradients of index lists ---- */
 
 typedef struct ListWalk ListWalk;                                    /* a warp on its way through lists */
+bool rows_full(const Kernel *k); /* index lists of rows are full: pads are of input 0, and no number is NO_INPUT */
 Reg list_word(Kernel *k, Reg input);                                 /* as cases.c makes it */
 void list_rows_add(Kernel *k, uint32_t wide, const GradientPart *p); /* wide: columns of a lane */
 void total_far_ahead(Kernel *k, const GradientPart *p, uint32_t n, uint32_t offset);

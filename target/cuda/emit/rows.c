@@ -545,7 +545,8 @@ static Reg weight_row(Kernel *k, const DeviceStep *s, const WeightRegion *r, Reg
 	Reg i = high ? op2(e, REG_R, "shr.u32", pair, imm(16)) : op2(e, REG_R, "and.b32", pair, imm(0xffff));
 
 	if (!s->low && s->depth == k->s->job->data.inputs) {
-		i = op2(e, REG_R, "min.u32", i, imm(r->rows));
+		if (!rows_full(k))
+			i = op2(e, REG_R, "min.u32", i, imm(r->rows));
 	} else {
 		i = op2(e, REG_R, "sub.u32", i, imm(s->low));
 		i = op3(e, REG_R, "selp.u32", i, imm(r->rows), less(e, i, imm(s->depth)));

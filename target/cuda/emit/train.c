@@ -230,8 +230,8 @@ static void lists_pad(Kernel *k)
 
 	if (k->s->job->data.from && !k->s->general) {
 		Loop l = loop_begin(e, k->tid, imm(8 * k->list_row / 4), k->s->threads);
-		ins(e, "st.shared.u32 [$+#], 0xffffffff", mad(e, l.i, 4, k->memory),
-		    k->at_lists + k->s->leaf_rows * k->list_row);
+		ins(e, "st.shared.u32 [$+#], #", mad(e, l.i, 4, k->memory), k->at_lists + k->s->leaf_rows * k->list_row,
+		    rows_full(k) ? 0 : UINT32_MAX);
 		loop_end(e, &l);
 	}
 }
