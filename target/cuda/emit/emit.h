@@ -219,6 +219,8 @@ uint64_t exchange_bytes(const Kernel *k);                     /* of a team */
 uint32_t result_buffer(const Kernel *k, const DeviceStep *s); /* of a product: where its results are */
 bool is_direct(const Kernel *k, const DeviceStep *s);         /* it stores them for other blocks itself, */
 bool only_exchanged(const Kernel *k, const DeviceStep *s);    /* and does not store them anywhere else */
+uint32_t padded_columns(const Kernel *k,
+                        const DeviceStep *s); /* of a product: with the rest of a quad that is no one's */
 bool stored_direct(const Kernel *k, uint32_t buf, uint32_t col);
 Reg exchange_address(Kernel *k, uint32_t region, Reg part, Reg row);
 /* Where a thread stores quad `quad` of a product, from row `row` of the block on. */
@@ -443,9 +445,9 @@ void rule_quads_load(Kernel *k, const DevicePanel *p, uint32_t all_rows, const R
 void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t all_rows, RuleQuads *q);
 /* ---- lists.c: gradients of index lists ---- */
 
-typedef struct ListWalk ListWalk;                                    /* a warp on its way through lists */
-bool rows_full(const Kernel *k); /* index lists of rows are full: pads are of input 0, and no number is NO_INPUT */
-Reg list_word(Kernel *k, Reg input);                                 /* as cases.c makes it */
+typedef struct ListWalk ListWalk;    /* a warp on its way through lists */
+bool rows_full(const Kernel *k);     /* index lists of rows are full: pads are of input 0, and no number is NO_INPUT */
+Reg list_word(Kernel *k, Reg input); /* as cases.c makes it */
 void list_rows_add(Kernel *k, uint32_t wide, const GradientPart *p); /* wide: columns of a lane */
 void total_far_ahead(Kernel *k, const GradientPart *p, uint32_t n, uint32_t offset);
 ListWalk *lists_first(Kernel *k, const DeviceStep *s, const GradientCut *c, GradientPart *p); /* loads the first */

@@ -57,6 +57,8 @@ static uint32_t own_quads(const Kernel *k, const DeviceStep *s)
 	                                                                                              : end / 4;
 }
 
+uint32_t padded_columns(const Kernel *k, const DeviceStep *s) { return max_u32(s->cols, 4 * own_quads(k, s)); }
+
 static bool is_region(const Kernel *k, uint32_t buf, uint32_t col, uint32_t count)
 {
 	for (uint32_t i = 0; i < k->exchanges; i++) {

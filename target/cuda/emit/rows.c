@@ -237,41 +237,53 @@ static void sums_begin(Kernel *k, const DeviceStep *s, const Tasks *t, const Tas
 	}
 }
 
+/* With what is added to it. A sigmoid unit has no slope of -0, so that 0 need not be added. */
+static Reg slope_of(Emit *e, const DeviceStep *s, Reg net, Reg out)
+{
+	Reg slope = unit_slope(e, s->fn, s->keeps_net ? net : out, out);
+
+	if (s->offset == 0 && s->fn == FN_SIGMOID)
+		return slope;
+	return op2(e, REG_F, "add.rn.ftz.f32", slope, imm_f(s->offset));
+}
+
 /* Outputs that errors are formed from later; their deltas replace net inputs. */
 static void outputs_end(Kernel *k, const DeviceStep *s, const DeviceStep *errors, const Tasks *t, const Task *task,
                         uint32_t h, Reg sum[4])
 {
 	Emit *e = k->e;
-	Reg row = add(e, task->group, imm(h * t->groups)), weight = imm_f(1), out[4];
-	Reg late = add(e, mad(e, row, k->late_row, mad(e, task->quad, 16, k->memory)), imm(k->at_late));
-	Reg y = add(e, mad(e, row, k->target_row, mad(e, task->quad, 16, k->memory)), imm(k->at_targets)), word = imm(0);
+	uint32_t rows = h * t->groups; /* after the first one of the task */
+	Reg quad = mad(e, task->quad, 16, k->memory), late = mad(e, task->group, k->late_row, quad);
+	Reg y = mad(e, task->group, k->target_row, quad), weight = imm_f(1), word = imm(0), out[4];
+	uint32_t late_offset = k->at_late + rows * k->late_row, y_offset = k->at_targets + rows * k->target_row;
 
 	for (uint32_t i = 0; i < 4; i++)
 		out[i] = unit_value(e, s->fn, sum[i]);
-	store_quad(e, "shared", late, late_at(k, errors, false), out);
+	store_quad(e, "shared", late, late_offset + late_at(k, errors, false), out);
 	if (errors->known_net)
-		store_quad(e, "shared", late, late_at(k, errors, true), sum);
+		store_quad(e, "shared", late, late_offset + late_at(k, errors, true), sum);
 	const DeviceStep *deltas = late_deltas(k, errors);
 	if (errors->c >= BUFS)
 		return;
 	if (k->s->job->data.weight) {
-		Reg number = reg(e, REG_R);
+		Reg number = reg(e, REG_R), row = add(e, task->group, imm(rows));
 		case_load(k, number, add(e, k->row0, row), less(e, row, k->my_rows));
 		weight = load(e, REG_F, "ld.global.nc.f32", place(e, POINTER(k, data.weight), number, 4), 0);
 	}
-	if (k->y_bits)
-		word = op2(e, REG_R, "shr.u32", target_word(k, row), mul(e, task->quad, 4));
+	if (k->y_bits) { /* past the last row of the leaf something else is there, which does not matter */
+		Reg first = mad(e, add(e, k->row0, task->group), 4, k->memory);
+		word = load(e, REG_R, "ld.shared.u32", first, k->at_targets + rows * 4);
+		word = op2(e, REG_R, "shr.u32", word, mul(e, task->quad, 4));
+	}
 	for (uint32_t i = 0; i < 4; i++) {
 		ErrorOf of = { .fn = s->fn, .error = errors->error, .known_net = errors->known_net, .out = out[i] };
 		of.net = errors->known_net ? sum[i] : out[i];
-		of.y =
-			k->y_bits ? y_bit(e, word, (errors->y + i) % 32) : load(e, REG_F, "ld.shared.f32", y, 4 * (errors->y + i));
+		of.y = k->y_bits ? y_bit(e, word, (errors->y + i) % 32)
+		                 : load(e, REG_F, "ld.shared.f32", y, y_offset + 4 * (errors->y + i));
 		Reg net = sum[i];
 		sum[i] = output_delta(e, errors, &of, k->y_bits ? imm(1) : is_number(e, of.y), weight, imm_f(0));
 		if (deltas) {
-			Reg slope = unit_slope(e, deltas->fn, deltas->keeps_net ? net : out[i], out[i]);
-			slope = op2(e, REG_F, "add.rn.ftz.f32", slope, imm_f(deltas->offset));
-			sum[i] = op2(e, REG_F, "mul.rn.ftz.f32", sum[i], slope);
+			sum[i] = op2(e, REG_F, "mul.rn.ftz.f32", sum[i], slope_of(e, deltas, net, out[i]));
 		}
 	}
 }
@@ -297,19 +309,17 @@ static void row_end(Kernel *k, const DeviceStep *s, const Tasks *t, const Task *
 	} else if (s->after == AFTER_DELTAS) {
 		Reg out[4], net[4];
 		load_columns(e, out, row_flip(k, at, BUF_ACT), offset + column_at(k, BUF_ACT, s->c_col), aligned);
+		memcpy(net, out, sizeof net);
 		if (s->keeps_net)
 			load_columns(e, net, at, offset + column_at(k, BUF_NET, s->c_col), aligned);
-		for (uint32_t i = 0; i < 4; i++) {
-			Reg slope = unit_slope(e, s->fn, s->keeps_net ? net[i] : out[i], out[i]);
-			slope = op2(e, REG_F, "add.rn.ftz.f32", slope, imm_f(s->offset));
-			v[i] = op2(e, REG_F, "mul.rn.ftz.f32", v[i], slope);
-		}
+		for (uint32_t i = 0; i < 4; i++)
+			v[i] = op2(e, REG_F, "mul.rn.ftz.f32", v[i], slope_of(e, s, net[i], out[i]));
 	}
 	if (outward->regions)
 		outward_store(k, outward, task->group, h * t->groups, v);
 	if (result < BUFS && !only_exchanged(k, s))
-		store_columns(k, row_flip(k, at, result), offset + column_at(k, result, s->c_col), task->quad, s->cols, aligned,
-		              v);
+		store_columns(k, row_flip(k, at, result), offset + column_at(k, result, s->c_col), task->quad,
+		              k->overlaid ? padded_columns(k, s) : s->cols, aligned, v);
 }
 
 /* A loop over the rows of a task: sums move up by a row in every turn. The code of an update is larger than the
