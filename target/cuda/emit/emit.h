@@ -219,8 +219,8 @@ uint64_t exchange_bytes(const Kernel *k);                     /* of a team */
 uint32_t result_buffer(const Kernel *k, const DeviceStep *s); /* of a product: where its results are */
 bool is_direct(const Kernel *k, const DeviceStep *s);         /* it stores them for other blocks itself, */
 bool only_exchanged(const Kernel *k, const DeviceStep *s);    /* and does not store them anywhere else */
-uint32_t padded_columns(const Kernel *k,
-                        const DeviceStep *s); /* of a product: with the rest of a quad that is no one's */
+/* Columns of a product, and what is no one's of the last quad. */
+uint32_t padded_columns(const Kernel *k, const DeviceStep *s);
 bool stored_direct(const Kernel *k, uint32_t buf, uint32_t col);
 Reg exchange_address(Kernel *k, uint32_t region, Reg part, Reg row);
 /* Where a thread stores quad `quad` of a product, from row `row` of the block on. */
@@ -297,8 +297,9 @@ typedef struct LeafFound {
 void cases_stage(Kernel *k, const LeafFound *f);
 void image_make(Kernel *k, Reg index); /* lists by input of a leaf, to Job.images */
 uint32_t image_bytes(const Kernel *k);
-void targets_stage(Kernel *k); /* of the block's rows */
-void inputs_stage(Kernel *k);  /* of the block's rows, under way */
+bool rows_full(const Kernel *k); /* no number of a row's list is NO_INPUT: pads are input 0 */
+void targets_stage(Kernel *k);   /* of the block's rows */
+void inputs_stage(Kernel *k);    /* of the block's rows, under way */
 
 void case_load(Kernel *k, Reg number, Reg row, Reg is_row); /* the case of a row of the leaf; 0 if it is none */
 
@@ -445,9 +446,8 @@ void rule_quads_load(Kernel *k, const DevicePanel *p, uint32_t all_rows, const R
 void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t all_rows, RuleQuads *q);
 /* ---- lists.c: gradients of index lists ---- */
 
-typedef struct ListWalk ListWalk;    /* a warp on its way through lists */
-bool rows_full(const Kernel *k);     /* index lists of rows are full: pads are of input 0, and no number is NO_INPUT */
-Reg list_word(Kernel *k, Reg input); /* as cases.c makes it */
+typedef struct ListWalk ListWalk;                                    /* a warp on its way through lists */
+Reg list_word(Kernel *k, Reg input);                                 /* as cases.c makes it */
 void list_rows_add(Kernel *k, uint32_t wide, const GradientPart *p); /* wide: columns of a lane */
 void total_far_ahead(Kernel *k, const GradientPart *p, uint32_t n, uint32_t offset);
 ListWalk *lists_first(Kernel *k, const DeviceStep *s, const GradientCut *c, GradientPart *p); /* loads the first */

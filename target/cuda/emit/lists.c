@@ -93,9 +93,10 @@ void list_rows_add(Kernel *k, uint32_t wide, const GradientPart *p) { groups_add
  * Where a block has all lists, its warps share them. A turn of a warp is as many lists as it has lanes for, of nearly
  * equal length. Who has which is found out when lists are made: the longest come first, each turn for the warp with
  * the least to do. In shared memory, for each list: first group | row of the matrix << 16, groups | groups of the
- * turn << 16; an empty turn is the last; then, as 16-bit numbers, the turn that follows each turn, and the first one
- * of each warp. */
+ * turn << 16 | TURN_SHORT if the second half of its last groups is padding; an empty turn is the last; then, as 16-bit
+ * numbers, the turn that follows each turn, and the first one of each warp. */
 enum { LIST_BYTES = 8, NO_ROW = 0xffff, TURN_COST = 2 }; /* TURN_COST: of a turn itself, in groups */
+#define TURN_SHORT 0x80000000u
 
 static uint32_t lists_of_turn(const GradientCut *c) { return 32 / c->panel; }
 static uint32_t turn_warps(const GradientCut *c) { return (c->threads - c->totals_threads) / 32; }
@@ -156,6 +157,33 @@ void list_pads(Kernel *k)
 	ins(k->e, "st.shared.v4.u32 [$+#], {#, #, #, #}", k->memory, pads_at(k), two, two, two, two);
 }
 
+/* The largest x of a turn's lists, which adjacent lanes have. */
+static void turn_most(Emit *e, const GradientCut *c, Reg x)
+{
+	for (uint32_t n = 1; n < lists_of_turn(c); n *= 2)
+		ins(e, "max.u32 $, $, $", x, x, lanes_xor(e, x, n));
+}
+
+/* TURN_SHORT, or 0 if a list of the turn has rows in the second half of its group number `most`. */
+static Reg turn_short(Kernel *k, const GradientCut *c, Reg word, Reg groups, Reg most)
+{
+	Emit *e = k->e;
+	Reg last = add(e, op2(e, REG_R, "and.b32", word, imm(0xffff)), op2(e, REG_R, "sub.u32", most, imm(1)));
+	Reg row = op1(e, REG_R, "mov.u32", imm(k->csc_pad)), filled = reg(e, REG_R); /* row: the first of that half */
+
+	ins(e, "@$ ld.shared.u16 $, [$+#]", same(e, groups, most), row, mad(e, last, 2 * LIST_PAD, k->memory),
+	    k->at_csc + LIST_PAD);
+	ins(e, "selp.u32 $, 0, 1, $", filled, same(e, row, imm(k->csc_pad)));
+	turn_most(e, c, filled);
+	return op3(e, REG_R, "selp.u32", imm(TURN_SHORT), imm(0), same(e, filled, imm(0)));
+}
+
+/* Groups of a turn, from the second word of one of its lists. */
+static Reg turn_groups(Emit *e, Reg word)
+{
+	return op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", word, imm(16)), imm(TURN_SHORT / 0x10000 - 1));
+}
+
 /* All lists, and how long turns are. */
 static void turns_lists(Kernel *k, const DeviceStep *s, const GradientCut *c)
 {
@@ -171,14 +199,14 @@ static void turns_lists(Kernel *k, const DeviceStep *s, const GradientCut *c)
 	row = op3(e, REG_R, "selp.u32", row, imm(NO_ROW), is);
 	Reg groups = op3(e, REG_R, "selp.u32", op2(e, REG_R, "shr.u32", word, imm(16)), imm(0), is);
 	ins(e, "max.u32 $, $, 1", most, groups);
-	for (uint32_t n = 1; n < each; n *= 2)
-		ins(e, "max.u32 $, $, $", most, most, lanes_xor(e, most, n));
+	turn_most(e, c, most);
+	Reg is_short = turn_short(k, c, word, groups, most);
 	most = op3(e, REG_R, "selp.u32", most, imm(0), less(e, rank, imm(all * each)));
 	Reg first =
 		op2(e, REG_R, "or.b32", op2(e, REG_R, "and.b32", word, imm(0xffff)), op2(e, REG_R, "shl.b32", row, imm(16)));
 	uint32_t past = if_begin(e, less(e, rank, imm((all + 1) * each)));
 	ins(e, "st.shared.v2.u32 [$+#], {$, $}", mad(e, rank, LIST_BYTES, k->memory), k->at_turns, first,
-	    op2(e, REG_R, "or.b32", groups, op2(e, REG_R, "shl.b32", most, imm(16))));
+	    op2(e, REG_R, "or.b32", op2(e, REG_R, "or.b32", groups, is_short), op2(e, REG_R, "shl.b32", most, imm(16))));
 	if_end(e, past);
 	loop_end(e, &l);
 }
@@ -201,7 +229,7 @@ void turns_make(Kernel *k)
 	Reg is = less(e, k->tid, imm(turn_warps(c))), half = reg(e, REG_H), most = reg(e, REG_R);
 	ins(e, "ld.shared.u32 $, [$+#]", most, k->memory, k->at_turns + 4);
 	Loop l = loop_begin(e, imm(0), imm(all), 1);
-	Reg cost = add(e, op2(e, REG_R, "shr.u32", most, imm(16)), imm(TURN_COST));
+	Reg cost = add(e, turn_groups(e, most), imm(TURN_COST));
 	ins(e, "ld.shared.u32 $, [$+#]", most, mad(e, l.i, bytes, k->memory), k->at_turns + bytes + 4);
 	ins(e, "redux.sync.min.u32 $, $, 0xffffffff", best, op3(e, REG_R, "selp.u32", load_of, imm(UINT32_MAX), is));
 	Reg mine = same(e, best, load_of);
@@ -230,29 +258,32 @@ static HalfGroup half_new(Emit *e)
 	return h;
 }
 
-static void half_load(Kernel *k, const HalfGroup *h, const Reg pair[2], const GradientPart *p)
+/* is: P, whether it has rows at all */
+static void half_load(Kernel *k, const HalfGroup *h, const Reg pair[2], const GradientPart *p, Reg is)
 {
 	Emit *e = k->e;
 
 	for (uint32_t m = 0; m < LIST_PAD / 2; m++) {
 		Reg row =
 			m % 2 ? op2(e, REG_R, "shr.u32", pair[m / 2], imm(16)) : op2(e, REG_R, "and.b32", pair[m / 2], imm(0xffff));
-		load_quad_to(e, "shared", h->x[m], mad(e, row, p->b_row, p->b), 0);
+		ins(e, "@$ ld.shared.v4.f32 {$, $, $, $}, [$]", is, h->x[m][0], h->x[m][1], h->x[m][2], h->x[m][3],
+		    mad(e, row, p->b_row, p->b));
 	}
 }
 
-static void half_add(Emit *e, const HalfGroup *h, const GradientPart *p)
+static void half_add(Emit *e, const HalfGroup *h, const GradientPart *p, Reg is)
 {
 	for (uint32_t m = 0; m < LIST_PAD / 2; m++)
 		for (uint32_t n = 0; n < 4; n++)
-			ins(e, "add.rn.ftz.f32 $, $, $", p->sum[0][n], h->x[m][n], p->sum[0][n]);
+			ins(e, "@$ add.rn.ftz.f32 $, $, $", is, p->sum[0][n], h->x[m][n], p->sum[0][n]);
 }
 
 /* Where a warp is. Numbers of rows are loaded two groups before these are added, rows one group before. */
-enum { NOT_LAST, IS_LAST, IS_END }; /* of a group: whether it ends a turn, or there is none */
+enum { NOT_LAST, IS_LAST, IS_SHORT, IS_END }; /* of a group: does it end a turn, with one half, or is there none? */
 struct ListWalk {
 	Reg at, groups, left; /* numbers of the group at hand; groups of the list and of the turn that are left */
 	Reg next[2], follow;  /* words of the next turn's list; the turn after it */
+	Reg ends;             /* what the last group of the turn is */
 	Reg last[3], row[3];  /* of three groups, the last of which is the one at hand */
 	Reg pair[4];
 	HalfGroup half[2];
@@ -279,7 +310,8 @@ static void walk_on(Kernel *k, const DeviceStep *s, const GradientCut *c, const 
 	ins(e, "sub.u32 $, $, 1", w->left, w->left);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", w->left, imm(0)), more);
 	ins(e, "and.b32 $, $, 0xffff", w->groups, w->next[1]);
-	ins(e, "shr.u32 $, $, 16", w->left, w->next[1]);
+	ins(e, "mov.u32 $, $", w->left, turn_groups(e, w->next[1]));
+	ins(e, "add.u32 $, $, #", w->ends, op2(e, REG_R, "shr.u32", w->next[1], imm(31)), IS_LAST);
 	ins(e, "shr.u32 $, $, 16", w->row[2], w->next[0]);
 	Reg first = mad(e, op2(e, REG_R, "and.b32", w->next[0], imm(0xffff)), 2 * LIST_PAD, k->memory);
 	ins(e, "selp.u32 $, $, $, $", w->at, pads, add(e, first, imm(k->at_csc)), same(e, w->groups, imm(0)));
@@ -293,7 +325,7 @@ static void walk_on(Kernel *k, const DeviceStep *s, const GradientCut *c, const 
 	ins(e, "selp.u32 $, $, $, $", w->at, add(e, w->at, imm(2 * LIST_PAD)), pads,
 	    op2(e, REG_P, "setp.gt.s32", w->groups, imm(0)));
 	label_here(e, have);
-	ins(e, "selp.u32 $, #, #, $", w->last[2], IS_LAST, NOT_LAST, same(e, w->left, imm(1)));
+	ins(e, "selp.u32 $, $, #, $", w->last[2], w->ends, NOT_LAST, same(e, w->left, imm(1)));
 	ins(e, "selp.u32 $, #, $, $", w->last[2], IS_END, w->last[2], same(e, w->left, imm(0)));
 	ins(e, "ld.shared.v4.u32 {$, $, $, $}, [$]", w->pair[0], w->pair[1], w->pair[2], w->pair[3], w->at);
 }
@@ -311,9 +343,9 @@ ListWalk *lists_first(Kernel *k, const DeviceStep *s, const GradientCut *c, Grad
 	Emit *e = k->e;
 	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), warp = op2(e, REG_R, "shr.u32", k->tid, imm(5));
 	ListWalk *w = NEW(&k->s->cx->scratch, 1, ListWalk);
-	Reg *numbers[] = { &w->at,      &w->groups,  &w->left,    &w->next[0], &w->next[1], &w->follow,
-		               &w->last[0], &w->last[1], &w->last[2], &w->row[0],  &w->row[1],  &w->row[2],
-		               &w->pair[0], &w->pair[1], &w->pair[2], &w->pair[3] };
+	Reg *numbers[] = { &w->at,     &w->groups,  &w->left,    &w->next[0], &w->next[1], &w->follow,
+		               &w->ends,   &w->last[0], &w->last[1], &w->last[2], &w->row[0],  &w->row[1],
+		               &w->row[2], &w->pair[0], &w->pair[1], &w->pair[2], &w->pair[3] };
 
 	for (uint32_t i = 0; i < COUNT(numbers); i++)
 		*numbers[i] = reg(e, REG_R);
@@ -359,20 +391,21 @@ void lists_add(Kernel *k, const DeviceStep *s, const GradientCut *c, const Gradi
 	Emit *e = k->e;
 	uint32_t top[2] = { label(e), label(e) }, done = label(e);
 	PlaceNumbers numbers = known_numbers(k, k->numbers, &k->s->factor[k->s->panel[s->panel].factor]);
+	Reg always = same(e, imm(0), imm(0));
 
-	half_load(k, &w->half[0], w->pair, p);
-	half_load(k, &w->half[1], w->pair + 2, p);
+	half_load(k, &w->half[0], w->pair, p, always);
+	half_load(k, &w->half[1], w->pair + 2, p, always);
 	walk_on(k, s, c, w, 1);
 	walk_shift(e, w, 1, 2);
 	ins(e, "@$ bra L#", same(e, w->last[0], imm(IS_END)), done);
 	for (uint32_t set = 0; set < 2; set++) {
 		uint32_t ends = label(e);
 		label_here(e, top[set]);
-		for (uint32_t i = 0; i < 2; i++) {
-			half_add(e, &w->half[i], p);
-			half_load(k, &w->half[i], w->pair + 2 * i, p);
-		}
-		ins(e, "@$ bra L#", same(e, w->last[0], imm(IS_LAST)), ends);
+		half_add(e, &w->half[0], p, always);
+		half_load(k, &w->half[0], w->pair, p, always);
+		half_add(e, &w->half[1], p, op2(e, REG_P, "setp.ne.u32", w->last[0], imm(IS_SHORT)));
+		half_load(k, &w->half[1], w->pair + 2, p, op2(e, REG_P, "setp.ne.u32", w->last[1], imm(IS_SHORT)));
+		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", w->last[0], imm(NOT_LAST)), ends);
 		walk_on(k, s, c, w, !set);
 		walk_shift(e, w, 0, 1);
 		walk_shift(e, w, 1, 2);
