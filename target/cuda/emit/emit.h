@@ -146,7 +146,7 @@ typedef struct Kernel {
 	bool local;                      /* a team is one block: the gradient reads its rows */
 	bool overlaid;        /* operands of a gradient, one after the other, are staged over weights, lists and targets */
 	bool restaged;        /* they are staged over weights, which every leaf loads again */
-	bool kept;            /* not over weights, which stay where they are and are updated there too */
+	bool kept;            /* not over weights, which stay where they are, and nowhere else, until the job ends */
 	uint32_t workers;     /* threads that compute gradients and updates; the others form errors, verdicts, tallies */
 	uint32_t turns;       /* gradient whose index lists warps share; NO_STEP: none */
 	uint32_t inliners;    /* threads that add inlined gradients while others give verdicts */
@@ -306,6 +306,7 @@ void case_load(Kernel *k, Reg number, Reg row, Reg is_row); /* the case of a row
 /* ---- rows.c: steps of the forward and backward pass ------------------------------------------------ */
 
 void weights_stage(Kernel *k);                            /* copies under way: cp.async */
+void weights_store(Kernel *k);                            /* what stays in shared memory, to global memory */
 void steps_emit(Kernel *k, uint32_t first, uint32_t end); /* of a row; with barriers */
 
 void row_step(Kernel *k, const DeviceStep *s);

@@ -66,6 +66,20 @@ void weights_stage(Kernel *k)
 	ins(k->e, "cp.async.commit_group");
 }
 
+void weights_store(Kernel *k)
+{
+	Emit *e = k->e;
+
+	for (uint32_t i = 0; i < k->regions; i++) {
+		const WeightRegion *r = &k->region[i];
+		Loop l = loop_begin(e, mul(e, k->tid, 16), imm(r->row * r->rows * 4), k->s->threads * 16);
+		Reg v[4];
+		load_quad(e, "shared", v, add(e, k->memory, l.i), r->at);
+		store_quad(e, "global", place(e, weight_place(k, r->from), l.i, 1), 0, v);
+		loop_end(e, &l);
+	}
+}
+
 /* ---- tasks: rows by quads ---- */
 
 /* A thread has `high` rows, `groups` rows apart, by one quad of columns. In blocks: four lanes have two groups of

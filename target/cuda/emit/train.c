@@ -525,6 +525,10 @@ static void updates_emit(Kernel *k)
 	label_here(e, done);
 	if (k->half && k->half->direct)
 		half_weights_store(k);
+	if (k->kept) {
+		barrier_block(e);
+		weights_store(k);
+	}
 	label_here(e, idle);
 }
 

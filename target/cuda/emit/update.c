@@ -43,9 +43,23 @@ void rule_numbers(Kernel *k, RuleNumbers *n)
 	rule_numbers_take(k, n);
 }
 
-/* Where variable v of a formula is: 1 the weight, 2 and so on its state. */
+/* Where weights from `from` on are kept in shared memory; number: of one of them. False: they are not. */
+static bool kept_place(Kernel *k, const float *from, Reg number, Reg *at)
+{
+	const WeightRegion *r = k->kept ? region_of(k, from) : NULL;
+
+	if (r)
+		*at = add(k->e, mad(k->e, number, 4, k->memory), imm(weight_at(k, from)));
+	return r != NULL;
+}
+
+/* Where variable v of a formula is: 1 the weight, 2 and so on its state. R: in shared memory. */
 Reg variable_at(Kernel *k, uint32_t v, const DevicePanel *p, Reg place_of)
 {
+	Reg kept;
+
+	if (v == 1 && kept_place(k, k->s->job->w + p->at, place_of, &kept))
+		return kept;
 	Reg base = v == 1 ? POINTER(k, w) : pointer(k, offsetof(Job, state) + (v - 2) * sizeof(float *));
 
 	return place(k->e, place_at(k->e, base, p->at * 4), place_of, 4);
@@ -179,6 +193,22 @@ void place_values(Kernel *k, const PlaceNumbers *p, Reg variable[2 + MAX_STATE])
 		limit_weight(k, p, variable);
 }
 
+static const char *memory_of(Reg at, const char *shared, const char *global)
+{
+	return at.type == REG_R ? shared : global;
+}
+
+/* Of a weight in the transposed form. */
+static Reg copy_at(Kernel *k, const DevicePanel *p, Reg col, Reg row)
+{
+	Emit *e = k->e;
+	Reg kept;
+
+	if (kept_place(k, k->s->job->copies + p->copy, mad(e, col, p->copy_row, row), &kept))
+		return kept;
+	return place(e, place(e, place_at(e, POINTER(k, copies), p->copy * 4), col, p->copy_row * 4), row, 4);
+}
+
 /* A weight and its state: addresses, values. */
 typedef struct Place {
 	Reg at[2 + MAX_STATE], value[2 + MAX_STATE];
@@ -199,8 +229,9 @@ static void place_load(Kernel *k, const DevicePanel *p, Reg place_of, const Reg 
 			continue;
 		if (only)
 			ins(e, "mov.f32 $, 0f00000000", v->value[i]);
-		ins(e, only ? "@$ ld.global.f32 $, [$]" : "ld.global.f32 $, [$]", only ? *only : v->value[i],
-		    only ? v->value[i] : v->at[i], v->at[i]);
+		const char *text = only ? memory_of(v->at[i], "@$ ld.shared.f32 $, [$]", "@$ ld.global.f32 $, [$]")
+		                        : memory_of(v->at[i], "ld.shared.f32 $, [$]", "ld.global.f32 $, [$]");
+		ins(e, text, only ? *only : v->value[i], only ? v->value[i] : v->at[i], v->at[i]);
 	}
 }
 
@@ -215,18 +246,8 @@ static Reg formula_emit(Kernel *k, const PlaceNumbers *n, Reg g, const Place *v)
 	place_values(k, n, variable);
 	for (uint32_t i = 1; i < COUNT(variable); i++)
 		if (stores >> i & 1)
-			ins(k->e, "st.global.f32 [$], $", v->at[i], variable[i]);
+			ins(k->e, memory_of(v->at[i], "st.shared.f32 [$], $", "st.global.f32 [$], $"), v->at[i], variable[i]);
 	return variable[1];
-}
-
-/* Where weights from `from` on are kept in shared memory; number: of one of them. False: they are not. */
-static bool kept_place(Kernel *k, const float *from, Reg number, Reg *at)
-{
-	const WeightRegion *r = k->kept ? region_of(k, from) : NULL;
-
-	if (r)
-		*at = add(k->e, mad(k->e, number, 4, k->memory), imm(weight_at(k, from)));
-	return r != NULL;
 }
 
 /* v: NULL, or what was loaded before. */
@@ -256,14 +277,10 @@ static void place_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, R
 	    (uint32_t)offsetof(JobResult, infinite));
 	if (k->s->half)
 		half_weight(k, p, row, col, place_of, w);
-	else if (p->copy != NO_COPY)
-		ins(e, "st.global.f32 [$], $",
-		    place(e, place(e, place_at(e, POINTER(k, copies), p->copy * 4), col, p->copy_row * 4), row, 4), w);
-	Reg kept;
-	if (kept_place(k, k->s->job->w + p->at, place_of, &kept))
-		ins(e, "st.shared.f32 [$], $", kept, w);
-	if (p->copy != NO_COPY && kept_place(k, k->s->job->copies + p->copy, mad(e, col, p->copy_row, row), &kept))
-		ins(e, "st.shared.f32 [$], $", kept, w);
+	else if (p->copy != NO_COPY) {
+		Reg to = copy_at(k, p, col, row);
+		ins(e, memory_of(to, "st.shared.f32 [$], $", "st.global.f32 [$], $"), to, w);
+	}
 	if (p->kind)
 		if_end(e, unused);
 	if_end(e, past);
@@ -298,19 +315,13 @@ static void copy_quads(Kernel *k, const DevicePanel *p, const RuleQuads *q, uint
                        const Reg *real)
 {
 	Emit *e = k->e;
-	Reg to = place_at(e, POINTER(k, copies), p->copy * 4), col = op2(e, REG_R, "shl.b32", q->quad, imm(2));
+	Reg col = op2(e, REG_R, "shl.b32", q->quad, imm(2));
 
 	for (uint32_t i = 0; i < 4; i++) {
-		Reg c = add(e, col, imm(i)), at = place(e, place(e, to, c, p->copy_row * 4), add(e, q->row, imm(h)), 4);
-		Reg is = less(e, c, imm(p->cols));
-		Reg kept;
-		bool keeps = kept_place(k, k->s->job->copies + p->copy, mad(e, c, p->copy_row, add(e, q->row, imm(h))), &kept);
-		for (uint32_t r = 0; r < 4 && h + r < q->rows; r++) {
-			Reg stored = op2(e, REG_P, "and.pred", is, real[h + r]);
-			ins(e, "@$ st.global.f32 [$+#], $", stored, at, 4 * r, w[h + r][i]);
-			if (keeps)
-				ins(e, "@$ st.shared.f32 [$+#], $", stored, kept, 4 * r, w[h + r][i]);
-		}
+		Reg c = add(e, col, imm(i)), at = copy_at(k, p, c, add(e, q->row, imm(h))), is = less(e, c, imm(p->cols));
+		for (uint32_t r = 0; r < 4 && h + r < q->rows; r++)
+			ins(e, memory_of(at, "@$ st.shared.f32 [$+#], $", "@$ st.global.f32 [$+#], $"),
+			    op2(e, REG_P, "and.pred", is, real[h + r]), at, 4 * r, w[h + r][i]);
 	}
 }
 
@@ -349,7 +360,9 @@ void rule_quads_load(Kernel *k, const DevicePanel *p, uint32_t all_rows, const R
 			const Reg *to = q->value[v][h];
 			for (uint32_t i = 0; i < 4; i++)
 				ins(e, "mov.f32 $, 0f00000000", to[i]);
-			ins(e, "@$ ld.global.v4.f32 {$, $, $, $}, [$]", real[h], to[0], to[1], to[2], to[3], at[v][h]);
+			ins(e,
+			    memory_of(at[v][h], "@$ ld.shared.v4.f32 {$, $, $, $}, [$]", "@$ ld.global.v4.f32 {$, $, $, $}, [$]"),
+			    real[h], to[0], to[1], to[2], to[3], at[v][h]);
 		}
 }
 
@@ -392,14 +405,9 @@ void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t 
 		}
 	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
 		for (uint32_t h = 0; h < q->rows && stores >> v & 1; h++)
-			ins(e, "@$ st.global.v4.f32 [$], {$, $, $, $}", real[h], at[v][h], q->value[v][h][0], q->value[v][h][1],
-			    q->value[v][h][2], q->value[v][h][3]);
-	for (uint32_t h = 0; h < q->rows; h++) {
-		Reg place_of = mad(e, add(e, q->row, imm(h)), p->row, op2(e, REG_R, "shl.b32", q->quad, imm(2))), kept;
-		const Reg *w = q->value[1][h];
-		if (kept_place(k, k->s->job->w + p->at, place_of, &kept))
-			ins(e, "@$ st.shared.v4.f32 [$], {$, $, $, $}", real[h], kept, w[0], w[1], w[2], w[3]);
-	}
+			ins(e,
+			    memory_of(at[v][h], "@$ st.shared.v4.f32 [$], {$, $, $, $}", "@$ st.global.v4.f32 [$], {$, $, $, $}"),
+			    real[h], at[v][h], q->value[v][h][0], q->value[v][h][1], q->value[v][h][2], q->value[v][h][3]);
 	infinite_check(k, infinite);
 	for (uint32_t h = 0; h < q->rows && p->copy != NO_COPY; h += 4)
 		copy_quads(k, p, q, h, (const Reg(*)[4])q->value[1], real);
