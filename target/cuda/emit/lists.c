@@ -278,7 +278,9 @@ static void half_add(Emit *e, const HalfGroup *h, const GradientPart *p, Reg is)
 			ins(e, "@$ add.rn.ftz.f32 $, $, $", is, p->sum[0][n], h->x[m][n], p->sum[0][n]);
 }
 
-/* Where a warp is. Numbers of rows are loaded two groups before these are added, rows one group before. */
+/* Where a warp is. Numbers of rows are loaded two groups before these are added, rows one group before. Groups of three
+ * turns may be on their way then, each with weights and state of its own. */
+enum { TURN_SETS = 3 };
 enum { NOT_LAST, IS_LAST, IS_SHORT, IS_END }; /* of a group: does it end a turn, with one half, or is there none? */
 struct ListWalk {
 	Reg at, groups, left; /* numbers of the group at hand; groups of the list and of the turn that are left */
@@ -287,7 +289,7 @@ struct ListWalk {
 	Reg last[3], row[3];  /* of three groups, the last of which is the one at hand */
 	Reg pair[4];
 	HalfGroup half[2];
-	RuleQuads *quads[2]; /* weights and state of this list and of the next */
+	RuleQuads *quads[TURN_SETS]; /* weights and state of this list and of the next ones */
 };
 
 static void walk_look(Kernel *k, const GradientCut *c, const ListWalk *w)
@@ -353,8 +355,9 @@ ListWalk *lists_first(Kernel *k, const DeviceStep *s, const GradientCut *c, Grad
 	p->b = add(e, mad(e, p->q, 16, k->memory), imm(c->at_b));
 	for (uint32_t i = 0; i < 4; i++)
 		p->sum[0][i] = op1(e, REG_F, "mov.f32", imm_f(0));
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++)
 		w->half[i] = half_new(e);
+	for (uint32_t i = 0; i < TURN_SETS; i++) {
 		w->quads[i] = NEW(&k->s->cx->scratch, 1, RuleQuads);
 		*w->quads[i] = (RuleQuads){ .quad = p->q, .rows = 1 };
 		rule_quads_new(k, w->quads[i]);
@@ -383,13 +386,12 @@ static void list_apply(Kernel *k, const DeviceStep *s, const GradientPart *p, co
 		ins(k->e, "mov.f32 $, 0f00000000", p->sum[0][i]);
 }
 
-/* Lists of a warp, one turn after the other: groups follow each other as if they were of one list. Turns have two sets
- * of registers for weights and state: a turn begins to load before the one before it ends, but not before the one
- * before that has ended. */
+/* Lists of a warp, one turn after the other: groups follow each other as if they were of one list. The group after the
+ * next one may begin a turn: the next, or the one after that if this group is the last of its own. */
 void lists_add(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p, const ListWalk *w)
 {
 	Emit *e = k->e;
-	uint32_t top[2] = { label(e), label(e) }, done = label(e);
+	uint32_t top[TURN_SETS] = { label(e), label(e), label(e) }, done = label(e);
 	PlaceNumbers numbers = known_numbers(k, k->numbers, &k->s->factor[k->s->panel[s->panel].factor]);
 	Reg always = same(e, imm(0), imm(0));
 
@@ -398,7 +400,7 @@ void lists_add(Kernel *k, const DeviceStep *s, const GradientCut *c, const Gradi
 	walk_on(k, s, c, w, 1);
 	walk_shift(e, w, 1, 2);
 	ins(e, "@$ bra L#", same(e, w->last[0], imm(IS_END)), done);
-	for (uint32_t set = 0; set < 2; set++) {
+	for (uint32_t set = 0; set < TURN_SETS; set++) {
 		uint32_t ends = label(e);
 		label_here(e, top[set]);
 		half_add(e, &w->half[0], p, always);
@@ -406,13 +408,13 @@ void lists_add(Kernel *k, const DeviceStep *s, const GradientCut *c, const Gradi
 		half_add(e, &w->half[1], p, op2(e, REG_P, "setp.ne.u32", w->last[0], imm(IS_SHORT)));
 		half_load(k, &w->half[1], w->pair + 2, p, op2(e, REG_P, "setp.ne.u32", w->last[1], imm(IS_SHORT)));
 		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", w->last[0], imm(NOT_LAST)), ends);
-		walk_on(k, s, c, w, !set);
+		walk_on(k, s, c, w, (set + 1) % TURN_SETS);
 		walk_shift(e, w, 0, 1);
 		walk_shift(e, w, 1, 2);
 		ins(e, "bra L#", top[set]);
 		label_here(e, ends);
+		walk_on(k, s, c, w, (set + 2) % TURN_SETS);
 		list_apply(k, s, p, w, set, &numbers);
-		walk_on(k, s, c, w, set);
 		walk_shift(e, w, 0, 1);
 		walk_shift(e, w, 1, 2);
 		ins(e, "@$ bra L#", same(e, w->last[0], imm(IS_END)), done);
