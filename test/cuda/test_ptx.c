@@ -452,6 +452,37 @@ static const char counted[] =
 	"setp.eq.u32 %p5, %tid, 7; @%p5 st.global.u32 [%d1], %r5;\n"
 	"barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;";
 
+/* Words of global memory that the device copies: a thread says how many bytes, another one asks for them. */
+static const char bulk[] =
+	"mov.u32 %r3, 16; mov.u32 %r9, 0; setp.eq.u32 %p1, %tid, 0; setp.eq.u32 %p4, %tid, 40;\n"
+	"@%p1 mbarrier.init.shared.b64 [%r3], 1; fence.proxy.async; bar.sync 0;\n"
+	"@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r3], 64; mov.u32 %r1, 64; fence.proxy.async.shared::cta;\n"
+	"@%p4 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3+16], [%in+32], %r1, [%r3];\n"
+	"poll: mbarrier.try_wait.parity.shared.b64 %p2, [%r3], %r9; @!%p2 bra poll;\n"
+	"and.b32 %r4, %tid, 15; shl.b32 %r4, %r4, 2; ld.shared.u32 %r5, [%r4+32]; st.global.u32 [%my_out], %r5;";
+
+static void bulk_copies(void **state)
+{
+	(void)state;
+	char text[3000];
+
+	for (uint64_t seed = 0; seed < 4; seed++) {
+		Bench b;
+		bench_start(&b, (EmulatorOptions){ .seed = seed, .races = true });
+		b.l = (Launch){ .blocks = 1, .threads = 128, .shared = 96 };
+		works(&b, bulk);
+		for (uint32_t i = 0; i < 128; i++)
+			assert_int_equal(b.out[i], 8 + i % 16);
+		assert_true(mutant(text, bulk, "poll:", 0, "poll:"));
+		fails(&b, text, ""); /* a race, or a word that was never written */
+		assert_true(mutant(text, bulk, "mov.u32 %r1, 64", 0, "mov.u32 %r1, 60;"));
+		fails(&b, text, "a copy of 60 bytes: a multiple of 16");
+		assert_true(mutant(text, bulk, "mov.u32 %r1, 64", 0, "mov.u32 %r1, 128;"));
+		fails(&b, text, "of .shared memory, which has 96");
+		ctx_free(&b.cx);
+	}
+}
+
 static void remote_memory(void **state)
 {
 	(void)state;
@@ -696,9 +727,11 @@ static void runs_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(instructions),       cmocka_unit_test(floats),       cmocka_unit_test(grids),
-		cmocka_unit_test(mutants_are_caught), cmocka_unit_test(clusters),     cmocka_unit_test(remote_memory),
-		cmocka_unit_test(bytes_do_not_race),  cmocka_unit_test(tensor_cores), cmocka_unit_test(texts_refused),
+		cmocka_unit_test(instructions), cmocka_unit_test(floats),
+		cmocka_unit_test(grids),        cmocka_unit_test(mutants_are_caught),
+		cmocka_unit_test(clusters),     cmocka_unit_test(remote_memory),
+		cmocka_unit_test(bulk_copies),  cmocka_unit_test(bytes_do_not_race),
+		cmocka_unit_test(tensor_cores), cmocka_unit_test(texts_refused),
 		cmocka_unit_test(runs_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

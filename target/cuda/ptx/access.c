@@ -393,6 +393,14 @@ const uint8_t *shared_read(Grid *g, Warp *w, uint32_t address, uint32_t lane, ui
 	return p.at;
 }
 
+const uint8_t *global_place(Grid *g, Warp *w, uint32_t slot, int64_t offset, uint32_t lane, uint32_t bytes)
+{
+	Place p = place(g, w, IN_GLOBAL, lane_word(g, w, slot, lane, true) + (uint64_t)offset, lane, bytes);
+
+	touch(g, w, IN_GLOBAL, &p, lane, ACCESS_READ);
+	return p.at;
+}
+
 /* ---- atomics ---- */
 
 uint64_t atomic_apply(AtomicOp op, Type t, uint64_t old, uint64_t b, uint64_t c)

@@ -470,6 +470,8 @@ static void parse_atomic(Parser *p, Insn *i, Parts *s)
 
 static void parse_copy(Parser *p, Insn *i, Parts *s)
 {
+	if (bulk_parse(p, i, s->whole))
+		return;
 	if (part_take(s, "async") && part_take(s, "commit_group")) {
 		i->op = OP_COMMIT;
 	} else if (part_take(s, "wait_all")) {
@@ -691,7 +693,7 @@ static void parse_fence(Parser *p, Insn *i, Parts *s)
 	static const char *const levels[] = { "cta", "cluster", "gpu", "sys", "gl" };
 	bool fence = ptx_is(s->part[0], "fence");
 
-	if (fence && part_take(s, "proxy")) { /* stores are seen by products of warpgroups */
+	if (fence && part_take(s, "proxy")) { /* stores are seen at once */
 		if (!part_take(s, "async"))
 			unknown(p, s);
 		part_take(s, "shared::cta");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Barriers in shared memory (mbarrier), and stores to another block that count at one (st.async). In: an instruction
- * and the lanes that execute it. Out: the barrier's word, memory, the predicate of a wait. Must hold: what was done
- * before an arrival, or stored, is ordered before what follows a wait for its phase.
+/* Barriers in shared memory (mbarrier), stores to another block (st.async) and copies from global memory
+ * (cp.async.bulk) that count at one. In: an instruction and the lanes that execute it. Out: the barrier's word, memory,
+ * the predicate of a wait. Must hold: what was done before an arrival, or stored, is ordered before what follows a wait
+ * for its phase.
  *
  * A word has, from its lowest bit on: arrivals and bytes that are still to come in this phase, arrivals of a phase, the
  * phase. Bytes may come before they are expected. */
@@ -124,6 +125,53 @@ void store_async(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		for (uint32_t k = 0; k < i->width; k++)
 			value[k] = lane_value(g, w, i->a[1 + k], l);
 		memcpy(shared_place(g, w, &data, l, bytes, ACCESS_WRITE), value, bytes);
+		arrive(g, w, l, shared_place(g, w, &barrier, l, 8, ACCESS_ATOMIC), 0, -(int32_t)bytes);
+	}
+}
+
+/* ---- copies: [to + target], [from + offset], bytes, [mbarrier] ---- */
+
+bool bulk_parse(Parser *p, Insn *i, Token name)
+{
+	if (!ptx_is(name, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"))
+		return false;
+	i->op = OP_BULK;
+	i->space = IN_SHARED;
+	i->remote = true;
+	take_address(p, i, IN_SHARED);
+	i->target = (uint32_t)i->offset;
+	ptx_expect(p, ",");
+	take_address(p, i, IN_GLOBAL);
+	int64_t from = i->offset;
+	add_source(p, i, T_U32);
+	ptx_expect(p, ",");
+	Token at = p->now;
+	take_address(p, i, IN_SHARED);
+	if (i->offset)
+		parse_fail(p, at, NULL, "an offset from the mbarrier");
+	i->offset = from;
+	return true;
+}
+
+/* All of it is there at once; an access that no wait orders after it is a race. */
+void copy_bulk(Grid *g, Warp *w, const Insn *i, uint32_t mask)
+{
+	enum { QUAD = 16 };
+
+	for (uint32_t l = 0; l < LANES; l++) {
+		if (!(mask >> l & 1))
+			continue;
+		Insn to = *i, barrier = *i;
+		uint32_t bytes = lane_value(g, w, i->a[2], l);
+		if (!bytes || bytes % QUAD)
+			grid_fail(g, w, l, "a copy of %u bytes: a multiple of %d", bytes, QUAD);
+		barrier.a[0] = i->a[3];
+		barrier.offset = 0;
+		for (uint32_t k = 0; k < bytes; k += QUAD) {
+			to.offset = (int64_t)i->target + k;
+			const uint8_t *quad = global_place(g, w, i->a[1], i->offset + k, l, QUAD);
+			memcpy(shared_place(g, w, &to, l, QUAD, ACCESS_WRITE), quad, QUAD);
+		}
 		arrive(g, w, l, shared_place(g, w, &barrier, l, 8, ACCESS_ATOMIC), 0, -(int32_t)bytes);
 	}
 }

@@ -59,6 +59,7 @@ typedef enum Op {
 	OP_CLUSTER,     /* likewise */
 	OP_MBARRIER,    /* sub: an MbarrierOp */
 	OP_STORE_ASYNC, /* target: offset of the first address */
+	OP_BULK,        /* likewise */
 	OP_WARP_SYNC,
 	OP_FENCE,
 	OP_SHUFFLE, /* sub: a ShuffleKind */
@@ -396,6 +397,8 @@ void access_matrices(Grid *g, Warp *w, const Insn *i, uint32_t mask); /* ldmatri
 /* Where a lane accesses shared memory, of any block if the instruction says so; checked and noted. */
 uint8_t *shared_place(Grid *g, Warp *w, const Insn *i, uint32_t lane, uint32_t bytes, Access how);
 const uint8_t *shared_read(Grid *g, Warp *w, uint32_t address, uint32_t lane, uint32_t bytes);
+/* What it reads at the address in this slot, so many bytes further. */
+const uint8_t *global_place(Grid *g, Warp *w, uint32_t slot, int64_t offset, uint32_t lane, uint32_t bytes);
 uint32_t lane_value(const Grid *g, const Warp *w, uint32_t slot, uint32_t lane);
 uint64_t lane_wide(const Grid *g, const Warp *w, uint32_t slot, uint32_t lane);
 uint64_t atomic_apply(AtomicOp op, Type t, uint64_t old, uint64_t b, uint64_t c);
@@ -403,6 +406,8 @@ uint64_t atomic_apply(AtomicOp op, Type t, uint64_t old, uint64_t b, uint64_t c)
 /* ---- mbarrier.c ---- */
 void mbarrier_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 void store_async(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+bool bulk_parse(Parser *p, Insn *i, Token name); /* false: it is another instruction */
+void copy_bulk(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 
 /* ---- matrix.c ---- */
 void matrix_multiply(Grid *g, Warp *w, const Insn *i, uint32_t mask);
