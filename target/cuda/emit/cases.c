@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Cases of a leaf in shared memory. In: their numbers. Out: index lists by row, filled up with NO_INPUT; the same lists
- * by input, in groups of LIST_PAD rows, filled up with a row of -0; targets of the block's rows; code words.
+/* Cases of a leaf in shared memory, and weights. In: numbers of cases. Out: index lists by row, filled up with
+ * NO_INPUT; the same lists by input, in groups of LIST_PAD rows, filled up with a row of -0; inputs and targets of the
+ * block's rows; code words.
  *
  * Lists by input come from masks of rows, so that their rows ascend whichever thread is first. The word of an input
  * has the first group of its list in the low half, the number of groups in the high half. */
@@ -382,4 +383,76 @@ void cases_stage(Kernel *k, const LeafFound *f)
 	if (!k->y_bits && k->chunks == 1 && !k->inliners)
 		targets_stage(k);
 	barrier_block(k->e);
+}
+
+/* ---- weights ---- */
+
+enum { COPIED = 8 }; /* copies of a thread */
+
+/* Copies of 16 bytes by all threads, under way. */
+static void copy_bytes(Kernel *k, Reg from, uint32_t to, uint32_t bytes)
+{
+	Emit *e = k->e;
+	uint32_t quads = bytes / 16, turn = k->s->threads * COPIED;
+	Reg at = add(e, mad(e, k->tid, 16, k->memory), imm(to)), source = place(e, from, k->tid, 16);
+
+	if (quads >= 2 * turn) {
+		uint32_t turns = quads / turn;
+		Reg s = reg(e, REG_D), d = reg(e, REG_R);
+		ins(e, "mov.u64 $, $", s, source);
+		ins(e, "mov.u32 $, $", d, at);
+		Loop l = loop_count(e, turns);
+		for (uint32_t i = 0; i < COPIED; i++)
+			ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", d, i * k->s->threads * 16, s, i * k->s->threads * 16);
+		ins(e, "add.u64 $, $, #", s, s, turn * 16);
+		ins(e, "add.u32 $, $, #", d, d, turn * 16);
+		loop_end(e, &l);
+		source = s;
+		at = d;
+		quads -= turns * turn;
+	}
+	for (uint32_t i = 0; i * k->s->threads < quads; i++) {
+		uint32_t left = quads - i * k->s->threads, offset = i * k->s->threads * 16;
+		if (left >= k->s->threads)
+			ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", at, offset, source, offset);
+		else
+			ins(e, "@$ cp.async.cg.shared.global [$+#], [$+#], 16", less(e, k->tid, imm(left)), at, offset, source,
+			    offset);
+	}
+}
+
+Reg weight_place(Kernel *k, const float *from)
+{
+	const Job *j = k->s->job;
+	bool copy = from >= j->copies && from < j->copies + k->s->copies;
+
+	if (j->noisy && from >= j->noisy && from < j->noisy + j->floats)
+		return place_at(k->e, POINTER(k, noisy), (uint64_t)(from - j->noisy) * 4);
+	if (j->noisy && from >= j->noisy_copies && from < j->noisy_copies + k->s->copies)
+		return place_at(k->e, POINTER(k, noisy_copies), (uint64_t)(from - j->noisy_copies) * 4);
+	return place_at(k->e, copy ? POINTER(k, copies) : POINTER(k, w), (uint64_t)(from - (copy ? j->copies : j->w)) * 4);
+}
+
+void weights_stage(Kernel *k)
+{
+	remark(k->e, "weights");
+	for (uint32_t i = 0; i < k->regions; i++) {
+		const WeightRegion *r = &k->region[i];
+		copy_bytes(k, weight_place(k, r->from), r->at, r->row * r->rows * 4);
+	}
+	ins(k->e, "cp.async.commit_group");
+}
+
+void weights_store(Kernel *k)
+{
+	Emit *e = k->e;
+
+	for (uint32_t i = 0; i < k->regions; i++) {
+		const WeightRegion *r = &k->region[i];
+		Loop l = loop_begin(e, mul(e, k->tid, 16), imm(r->row * r->rows * 4), k->s->threads * 16);
+		Reg v[4];
+		load_quad(e, "shared", v, add(e, k->memory, l.i), r->at);
+		store_quad(e, "global", place(e, weight_place(k, r->from), l.i, 1), 0, v);
+		loop_end(e, &l);
+	}
 }

@@ -286,7 +286,7 @@ struct Barrier;
 void leaves_finish(Kernel *k, Reg leaves, const struct Barrier *grid);
 Reg norm_factor(Kernel *k);
 
-/* ---- cases.c: index lists, targets -------------------------------------------------------------- */
+/* ---- cases.c: index lists, inputs, targets, weights ----------------------------------------------- */
 
 /* A leaf: its number in Job.leaf (D), address, cases, rows; the case of the row of this thread's number. */
 typedef struct LeafFound {
@@ -302,11 +302,11 @@ void targets_stage(Kernel *k);   /* of the block's rows */
 void inputs_stage(Kernel *k);    /* of the block's rows, under way */
 
 void case_load(Kernel *k, Reg number, Reg row, Reg is_row); /* the case of a row of the leaf; 0 if it is none */
+void weights_stage(Kernel *k);                              /* copies under way: cp.async */
+void weights_store(Kernel *k);                              /* what stays in shared memory, to global memory */
 
 /* ---- rows.c: steps of the forward and backward pass ------------------------------------------------ */
 
-void weights_stage(Kernel *k);                            /* copies under way: cp.async */
-void weights_store(Kernel *k);                            /* what stays in shared memory, to global memory */
 void steps_emit(Kernel *k, uint32_t first, uint32_t end); /* of a row; with barriers */
 
 void row_step(Kernel *k, const DeviceStep *s);

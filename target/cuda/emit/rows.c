@@ -6,96 +6,32 @@
 #include "half_emit.h"
 #include "units.h"
 
-enum { MOST_HIGH = 8, COPIED = 8, STRAIGHT = 32 }; /* rows of a thread; copies of a thread; sources of no loop */
+enum { MOST_HIGH = 8, STRAIGHT = 32 }; /* rows of a thread; sources of no loop */
 
 static void fma_to(Emit *e, Reg sum, Reg a, Reg b) { ins(e, "fma.rn.ftz.f32 $, $, $, $", sum, a, b, sum); }
-
-/* ---- weights ---- */
-
-/* Copies of 16 bytes by all threads, under way. */
-static void copy_bytes(Kernel *k, Reg from, uint32_t to, uint32_t bytes)
-{
-	Emit *e = k->e;
-	uint32_t quads = bytes / 16, turn = k->s->threads * COPIED;
-	Reg at = add(e, mad(e, k->tid, 16, k->memory), imm(to)), source = place(e, from, k->tid, 16);
-
-	if (quads >= 2 * turn) {
-		uint32_t turns = quads / turn;
-		Reg s = reg(e, REG_D), d = reg(e, REG_R);
-		ins(e, "mov.u64 $, $", s, source);
-		ins(e, "mov.u32 $, $", d, at);
-		Loop l = loop_count(e, turns);
-		for (uint32_t i = 0; i < COPIED; i++)
-			ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", d, i * k->s->threads * 16, s, i * k->s->threads * 16);
-		ins(e, "add.u64 $, $, #", s, s, turn * 16);
-		ins(e, "add.u32 $, $, #", d, d, turn * 16);
-		loop_end(e, &l);
-		source = s;
-		at = d;
-		quads -= turns * turn;
-	}
-	for (uint32_t i = 0; i * k->s->threads < quads; i++) {
-		uint32_t left = quads - i * k->s->threads, offset = i * k->s->threads * 16;
-		if (left >= k->s->threads)
-			ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", at, offset, source, offset);
-		else
-			ins(e, "@$ cp.async.cg.shared.global [$+#], [$+#], 16", less(e, k->tid, imm(left)), at, offset, source,
-			    offset);
-	}
-}
-
-Reg weight_place(Kernel *k, const float *from)
-{
-	const Job *j = k->s->job;
-	bool copy = from >= j->copies && from < j->copies + k->s->copies;
-
-	if (j->noisy && from >= j->noisy && from < j->noisy + j->floats)
-		return place_at(k->e, POINTER(k, noisy), (uint64_t)(from - j->noisy) * 4);
-	if (j->noisy && from >= j->noisy_copies && from < j->noisy_copies + k->s->copies)
-		return place_at(k->e, POINTER(k, noisy_copies), (uint64_t)(from - j->noisy_copies) * 4);
-	return place_at(k->e, copy ? POINTER(k, copies) : POINTER(k, w), (uint64_t)(from - (copy ? j->copies : j->w)) * 4);
-}
-
-void weights_stage(Kernel *k)
-{
-	remark(k->e, "weights");
-	for (uint32_t i = 0; i < k->regions; i++) {
-		const WeightRegion *r = &k->region[i];
-		copy_bytes(k, weight_place(k, r->from), r->at, r->row * r->rows * 4);
-	}
-	ins(k->e, "cp.async.commit_group");
-}
-
-void weights_store(Kernel *k)
-{
-	Emit *e = k->e;
-
-	for (uint32_t i = 0; i < k->regions; i++) {
-		const WeightRegion *r = &k->region[i];
-		Loop l = loop_begin(e, mul(e, k->tid, 16), imm(r->row * r->rows * 4), k->s->threads * 16);
-		Reg v[4];
-		load_quad(e, "shared", v, add(e, k->memory, l.i), r->at);
-		store_quad(e, "global", place(e, weight_place(k, r->from), l.i, 1), 0, v);
-		loop_end(e, &l);
-	}
-}
 
 /* ---- tasks: rows by quads ---- */
 
 /* A thread has `high` rows, `groups` rows apart, by one quad of columns. In blocks: four lanes have two groups of
  * rows by two quads. A load of 16 bytes a lane takes two wavefronts of shared memory where each four lanes read two
  * addresses at most, and four otherwise, also where other lanes read the same: with blocks, loads of rows and of
- * weights take two. */
+ * weights take two. Of an odd number of groups or quads, lanes of the last blocks have nothing to do; or all blocks are
+ * full, and the last group and the last quad follow them (full): fewer warps, some of which load in four. */
 typedef struct Tasks {
 	uint32_t quads, high, groups, rounds; /* quads: threads for a row; some may have none */
 	uint32_t real;                        /* quads that there are; 0: all */
 	uint32_t all;                         /* threads */
-	bool blocks;
+	bool blocks, full;
 } Tasks;
+
+/* Threads in full blocks. */
+static uint32_t tasks_paired(const Tasks *t) { return 4 * (t->quads / 2) * (t->groups / 2); }
 
 static void tasks_count(const Kernel *k, Tasks *t)
 {
-	t->all = t->blocks ? (uint32_t)(4 * ceil_div(t->quads, 2) * ceil_div(t->groups, 2)) : t->quads * t->groups;
+	bool padded = t->blocks && !t->full;
+
+	t->all = padded ? (uint32_t)(4 * ceil_div(t->quads, 2) * ceil_div(t->groups, 2)) : t->quads * t->groups;
 	t->rounds = (uint32_t)ceil_div(t->all, k->s->threads);
 }
 
@@ -113,7 +49,8 @@ static double tasks_cost(const Tasks *t, uint32_t depth)
 {
 	enum { VALUE = 40, CHAIN = 280 }; /* instructions of a unit function; cycles of a row */
 	uint32_t warps = (t->all + 31) / 32, loads = 4 + t->high;
-	double adds = issue_cycles(warps, t->high * 16 + loads + 4), memory = warps * 2.0 * loads;
+	uint32_t apart = t->full ? (t->all - tasks_paired(t) + 31) / 32 : 0;
+	double adds = issue_cycles(warps, t->high * 16 + loads + 4), memory = (warps + apart) * 2.0 * loads;
 	double row = issue_cycles(warps, 4 * VALUE);
 
 	return depth / 4 * (memory > adds ? memory : adds) + t->high * (row > CHAIN ? row : CHAIN);
@@ -124,10 +61,11 @@ static Tasks tasks_of(const Kernel *k, uint32_t cols, uint32_t depth, uint32_t m
 	Tasks best = { 0 };
 	double least = 0;
 
-	for (uint32_t high = 1; high <= most; high++) {
-		Tasks t = { .quads = (uint32_t)ceil_div(cols, 4), .groups = (uint32_t)ceil_div(k->block_rows, high) };
+	for (uint32_t i = 0; i < 2 * most; i++) {
+		Tasks t = { .quads = (uint32_t)ceil_div(cols, 4), .groups = (uint32_t)ceil_div(k->block_rows, i / 2 + 1) };
 		t.high = (uint32_t)ceil_div(k->block_rows, t.groups);
 		t.blocks = t.quads > 1;
+		t.full = t.blocks && i % 2 && !k->overlaid;
 		tasks_count(k, &t);
 		double cost = tasks_cost(&t, depth);
 		if (!least || cost < least) {
@@ -149,6 +87,20 @@ static void task_guard(Kernel *k, Task *t, Reg value, uint32_t end)
 	t->end[t->ends++] = if_begin(k->e, less(k->e, value, imm(end)));
 }
 
+/* The last group and the last quad, where these are odd in number: those of the quad first. */
+static void task_apart(Kernel *k, const Tasks *t, Reg number, Task *task)
+{
+	Emit *e = k->e;
+	uint32_t column = t->quads % 2 ? t->groups / 2 * 2 : 0;
+	Reg n = op2(e, REG_R, "sub.u32", number, imm(tasks_paired(t)));
+	Reg paired = less(e, number, imm(tasks_paired(t))), in_column = less(e, n, imm(column));
+	Reg group = op3(e, REG_R, "selp.u32", n, imm(t->groups - 1), in_column);
+	Reg quad = op3(e, REG_R, "selp.u32", imm(t->quads - 1), op2(e, REG_R, "sub.u32", n, imm(column)), in_column);
+
+	task->group = op3(e, REG_R, "selp.u32", task->group, group, paired);
+	task->quad = op3(e, REG_R, "selp.u32", task->quad, quad, paired);
+}
+
 /* Task `number`; below: all numbers are less than that. */
 static Task task_at(Kernel *k, const Tasks *t, Reg number, uint32_t below)
 {
@@ -157,7 +109,7 @@ static Task task_at(Kernel *k, const Tasks *t, Reg number, uint32_t below)
 
 	if (below > t->all)
 		task_guard(k, &task, number, t->all);
-	uint32_t across = t->blocks ? (uint32_t)ceil_div(t->quads, 2) : t->quads;
+	uint32_t across = t->full ? t->quads / 2 : t->blocks ? (uint32_t)ceil_div(t->quads, 2) : t->quads;
 	Reg place_of = t->blocks ? op2(e, REG_R, "shr.u32", number, imm(2)) : number;
 	task.group = divide(e, place_of, across);
 	task.quad = modulo(e, place_of, across, task.group);
@@ -165,11 +117,13 @@ static Task task_at(Kernel *k, const Tasks *t, Reg number, uint32_t below)
 		Reg odd = op2(e, REG_R, "and.b32", number, imm(1)), low = op2(e, REG_R, "and.b32", number, imm(2));
 		task.quad = mad(e, task.quad, 2, odd);
 		task.group = mad(e, task.group, 2, op2(e, REG_R, "shr.u32", low, imm(1)));
-		if (t->groups % 2)
+		if (t->full)
+			task_apart(k, t, number, &task);
+		else if (t->groups % 2)
 			task_guard(k, &task, task.group, t->groups);
 	}
 	uint32_t real = t->real ? t->real : t->quads;
-	if (real < (t->blocks ? 2 * across : across))
+	if (!t->full && real < (t->blocks ? 2 * across : across))
 		task_guard(k, &task, task.quad, real);
 	task.row = add(e, mad(e, task.group, k->row, k->memory), imm(k->at_rows));
 	return task;
@@ -437,7 +391,9 @@ static void product_turn(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, 
 	sources_add(k, t, two[1], sum);
 }
 
-/* Returns how many quads are done; a and b are then at the next source. */
+/* Returns how many quads are done; a and b are then at the next source. Some turns without a jump: the assembler waits
+ * at the end of a loop for what was loaded; many more would not fit into the caches of instructions. */
+enum { UNROLLED_TURNS = 3 };
 static uint32_t product_pairs(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, Reg b, uint32_t quads,
                               Reg sum[][4])
 {
@@ -449,11 +405,15 @@ static uint32_t product_pairs(Kernel *k, const DeviceStep *s, const Tasks *t, Re
 		return 0;
 	sources_load(k, s, t, a, b, 0, two[0]);
 	uint32_t alike = quads % 2 ? turns : turns - 1; /* others follow */
-	if (alike) {
-		Loop l = loop_count(e, alike);
-		product_turn(k, s, t, a, b, two, true, sum);
+	uint32_t each = k->overlaid || alike < 4 * UNROLLED_TURNS ? 1 : UNROLLED_TURNS;
+	if (alike >= each) {
+		Loop l = loop_count(e, alike / each);
+		for (uint32_t i = 0; i < each; i++)
+			product_turn(k, s, t, a, b, two, true, sum);
 		loop_end(e, &l);
 	}
+	for (uint32_t i = 0; i < alike % each; i++)
+		product_turn(k, s, t, a, b, two, true, sum);
 	if (alike < turns)
 		product_turn(k, s, t, a, b, two, false, sum);
 	if (quads % 2) {
