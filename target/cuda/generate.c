@@ -202,6 +202,7 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		.half = c->half,
 		.slice = { g->made.slice[0], g->made.slice[1] },
 		.images = g->made.images,
+		.bulk = c->gpu->most_cluster != 0, /* of the same devices */
 	};
 	if (s.teams == 1 && s.team_blocks > 1 && s.team_blocks <= c->gpu->most_cluster && !test)
 		s.cluster = s.team_blocks;

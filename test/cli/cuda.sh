@@ -28,8 +28,11 @@ compare 9 1 512 wide.topo make:encoder:64-6 --epochs 2 --batch all --guard light
 compare 2 2 128 flat.topo n.csv --updates 4 --batch 600 --no-shuffle
 # A team of five blocks, one of which has no columns of a gradient.
 compare 9 10 512 letters.topo --updates 2 --batch 1000
-# Dense inputs of several leaves: runs of tiles, warps that stage pieces of rows; teams of five and of three blocks.
+# Dense inputs of several leaves: runs of tiles, of which the device copies pieces of rows; teams of five and of three
+# blocks, the same leaves in every update and others. Without such copies, warps stage the pieces.
 compare 9 10 512 letters.topo --updates 2 --batch 1000 --input dense
+MICROPROP_CUDA_SHARED=232000 compare 9 12 512 letters.topo --updates 2 --batch 601 --input dense
+compare 11 10 512 letters.topo --updates 1 --batch 1000 --input dense
 MICROPROP_CUDA_SHARED=150000 compare 9 6 256 letters.topo --updates 2 --batch 1000 --input dense
 # The same with a gradient that is formed beside the backward pass.
 MICROPROP_CUDA_SHARED=232000 compare 8 16 512 letters.topo --updates 1 --batch 1000 --input dense

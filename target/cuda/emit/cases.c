@@ -340,13 +340,53 @@ static void input_copies(Kernel *k, uint32_t input, uint32_t col, uint32_t cols,
 	loop_end(e, &l);
 }
 
+/* Inputs of a row that are copied in quads. */
+static uint32_t wide_inputs(const InputColumns *in)
+{
+	return in->col % 4 == 0 && in->input % 4 == 0 && in->count >= 4 ? in->count / 4 * 4 : 0;
+}
+
+/* The same as copies of the device, one for each row. */
+static void input_rows(Kernel *k, const InputColumns *in)
+{
+	Emit *e = k->e;
+	uint32_t wide = wide_inputs(in);
+
+	if (!wide)
+		return;
+	Loop l = loop_begin(e, k->tid, k->my_rows, k->s->threads);
+	bulk_fence(k, false);
+	Reg number = load(e, REG_R, "ld.shared.u32", mad(e, add(e, k->row0, l.i), 4, k->memory), k->at_cases);
+	Reg from = place_at(e, place(e, POINTER(k, data.x), number, k->s->job->data.x_row * 4), in->input * 4);
+	bulk_copy(k, add(e, mad(e, l.i, k->row, k->memory), imm(k->at_rows + column_at(k, BUF_ACT, in->col))), from,
+	          imm(wide * 4), rows_bar(k));
+	loop_end(e, &l);
+}
+
+void bulk_rows_wait(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t row = 0;
+
+	for (uint32_t i = 0; i < k->s->job->input_columns; i++)
+		row += wide_inputs(&k->s->input[i]) * 4;
+	uint32_t other = if_begin(e, same(e, k->tid, imm(0)));
+	bulk_expect(k, rows_bar(k), mul(e, k->my_rows, row));
+	if_end(e, other);
+	bulk_wait(k, rows_bar(k), k->rows_parity);
+	ins(e, "xor.b32 $, $, 1", k->rows_parity, k->rows_parity);
+}
+
 void inputs_stage(Kernel *k)
 {
 	for (uint32_t i = 0; i < k->s->job->input_columns; i++) {
 		const InputColumns *in = &k->s->input[i];
-		uint32_t wide = in->col % 4 == 0 && in->input % 4 == 0 && in->count >= 4 ? in->count / 4 * 4 : 0;
+		uint32_t wide = wide_inputs(in);
 		remark(k->e, "inputs %u .. %u", in->input, in->input + in->count - 1);
-		input_copies(k, in->input, in->col, wide / 4, 4);
+		if (k->bulk_rows)
+			input_rows(k, in);
+		else
+			input_copies(k, in->input, in->col, wide / 4, 4);
 		input_copies(k, in->input + wide, in->col + wide, in->count - wide, 1);
 	}
 }

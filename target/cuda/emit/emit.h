@@ -59,6 +59,7 @@ typedef struct EmitSource {
 	bool makes_images;        /* the kernel that makes them */
 	bool solo;                /* every team is one block and has a network of its own */
 	uint32_t cluster;         /* 0, or blocks of the only team, which have a barrier of their own */
+	bool bulk;                /* the device copies pieces of memory that count at a barrier: bulk_copy */
 } EmitSource;
 /* Networks of their own: tallies of so many epochs each; weights and their copies follow each other so many floats
  * apart. */
@@ -108,6 +109,12 @@ typedef struct GradientCut {
 } GradientCut;
 enum { MOST_GRADIENTS = 32, MOST_EXCHANGES = 2 * MOST_GRADIENTS };
 
+/* Where pieces of operands are staged in turns by copies of the device. */
+typedef struct Ring {
+	uint32_t at_bars;       /* in shared memory: barriers of each place */
+	Reg at, number, parity; /* of the next piece: bytes to its place, and to its barriers; of these */
+} Ring;
+
 /* A thread has `high` rows by `wide` quads of a tile, which has `across` by `down` threads. */
 typedef struct Tile {
 	uint32_t high, wide, across, down;
@@ -120,7 +127,8 @@ typedef struct Access {
 	bool writes;
 } Access;
 
-enum { COLUMN_BLOCK = 16, LIST_PAD = 8, ROWS_TURN = 16 }; /* ROWS_TURN: rows of a turn of gradient loops */
+enum { COLUMN_BLOCK = 16, LIST_PAD = 8, ROWS_TURN = 16, BULK_TURN = 32 };
+/* ROWS_TURN: rows of a turn of gradient loops; BULK_TURN: of those that read ahead, whose operands the device copies */
 enum { INFO_PADS = 16 }; /* in Kernel.at_info, behind groups of lists by input: a group of rows of -0 */
 
 typedef struct Kernel {
@@ -163,9 +171,17 @@ typedef struct Kernel {
 	uint32_t at_sums;       /* of inlined gradients, while others use the registers */
 	uint32_t piece;         /* rows that are staged at a time, a multiple of ROWS_TURN; */
 	uint32_t next_at;       /* bytes to where the next piece is staged meanwhile; 0: there is only one */
+	uint32_t places;        /* where pieces are staged in turns */
 	uint32_t stagers;       /* the first of the workers that stage pieces and do nothing else; 0: all stage them */
-	bool early;             /* inputs of rows are loaded when a leaf begins, */
-	bool prefetches;        /* or, if it is the same in every update, after the gradient */
+	bool bulk;              /* one thread stages them, by copies of the device: */
+	Ring ring, ahead_ring;  /* of gradients that are not ahead, and of those that are: */
+	uint32_t ahead_piece, ahead_next, ahead_places; /* like piece, next_at, places; ahead_places 0: there is none */
+	const struct Barrier *awaits;                   /* NULL, or what copies of operands wait for */
+	bool bulk_rows;                                 /* inputs of rows are copied that way too: */
+	uint32_t at_rows_bar;                           /* the barrier that counts them, */
+	Reg rows_parity;                                /* and its parity */
+	bool early;                                     /* inputs of rows are loaded when a leaf begins, */
+	bool prefetches;                                /* or, if it is the same in every update, after the gradient */
 	/* bytes in shared memory */
 	uint32_t at_outputs, at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity, at_turns,
 		at_targets, at_codes, at_elements, at_own, at_doubles, at_judged, at_rows, at_staged, at_ahead, at_mask, bytes;
@@ -247,6 +263,28 @@ bool gradient_takes(const Kernel *k, uint32_t gradient); /* the threads at hand 
  * row0 .. row0 + rows - 1: inputs of cases, what was exchanged. By k->workers threads */
 void inputs_parts_stage(Kernel *k, uint32_t first, uint32_t end, Reg row0, Reg rows, Reg offset);
 void piece_stage(Kernel *k, uint32_t first, uint32_t end, Reg row0, Reg rows, Reg offset);
+
+/* Copies by the device: one piece of memory, 16 bytes or a multiple, by one thread. It counts at a barrier in shared
+ * memory, which some thread tells how many bytes to expect. */
+void bulk_copy(Kernel *k, Reg to, Reg from, Reg bytes, Reg bar);
+void bulk_expect(Kernel *k, Reg bar, Reg bytes);
+void bulk_wait(Kernel *k, Reg bar, Reg parity);
+/* Accesses that came before come before copies: to shared memory, also to global memory (which waits for stores). */
+void bulk_fence(Kernel *k, bool global);
+void bulk_begin(Kernel *k);     /* what does not change while the leaf is the same */
+Reg rows_bar(Kernel *k);        /* counts inputs of rows; */
+void bulk_rows_wait(Kernel *k); /* cases.c */
+enum { MOST_PLACES = 8 };
+enum { BAR_FULL, BAR_ADDED, PLACE_BARS };
+bool rings(const Kernel *k);            /* gradients of inputs: the device may stage pieces of operands, */
+bool in_ring(const Kernel *k);          /* and does so, of those at hand */
+uint32_t bars_bytes(const Kernel *k);   /* of a ring */
+void bulk_bars(Kernel *k);              /* when the kernel begins */
+Reg place_bar(Kernel *k, uint32_t bar); /* of the place at hand */
+void place_free(Kernel *k);             /* a warp has added its piece: the next one */
+Reg ring_rows(Kernel *k, Reg row);      /* of the piece that begins with this row: full turns */
+void ring_before(Kernel *k);            /* inputs of the first piece, before what k->awaits is there */
+void ring_copy(Kernel *k);              /* all pieces, by thread k->stagers */
 
 /* ---- general.c: rows in global memory, whatever the network is ------------------------------------------ */
 

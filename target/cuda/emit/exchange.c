@@ -3,7 +3,8 @@
  *
  * An operand of a gradient is a region, [part][row][quads of a part]: a part for each block that reads it, so that it
  * is one piece of memory for its reader. Products store their results there themselves (direct), if nothing changes
- * them afterwards; rows_exchange stores the rest. */
+ * them afterwards; rows_exchange stores the rest. Pieces of operands are staged in shared memory, by threads or by
+ * copies of the device. */
 #include "emit.h"
 
 /* ---- plan ---- */
@@ -113,16 +114,26 @@ bool only_exchanged(const Kernel *k, const DeviceStep *s)
 }
 
 /* Rows of a region: some more, which are read in vain. */
-static uint64_t region_rows(const Kernel *k) { return round_up(k->s->leaf_rows, ROWS_TURN); }
+static uint32_t rows_turn(const Kernel *k) { return rings(k) ? BULK_TURN : ROWS_TURN; }
+static uint64_t region_rows(const Kernel *k) { return round_up(k->s->leaf_rows, rows_turn(k)); }
 static uint64_t part_bytes(const Kernel *k, const Exchange *x) { return region_rows(k) * x->part * 16; }
 static uint64_t region_bytes(const Kernel *k, const Exchange *x)
 {
 	return ceil_div(x->quads, x->part) * part_bytes(k, x);
 }
 
+static uint64_t regions_bytes(const Kernel *k)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < k->exchanges; i++)
+		bytes += region_bytes(k, &k->exchanged[i]);
+	return bytes;
+}
+
 static bool region_add(Kernel *k, uint32_t buf, uint32_t col, uint32_t count, uint32_t part, uint32_t *number)
 {
-	Exchange x = { buf, col, (uint32_t)ceil_div(count, 4), part, exchange_bytes(k) };
+	Exchange x = { buf, col, (uint32_t)ceil_div(count, 4), part, regions_bytes(k) };
 
 	for (uint32_t i = 0; i < k->exchanges; i++) {
 		const Exchange *o = &k->exchanged[i];
@@ -157,14 +168,25 @@ bool plan_exchange(Kernel *k)
 	return true;
 }
 
-uint64_t exchange_bytes(const Kernel *k)
+/* Quads of a row of inputs of cases that a block has for a gradient. */
+static uint32_t inputs_quads(const Kernel *k, uint32_t gradient)
 {
-	uint64_t bytes = 0;
+	const GradientCut *c = &k->cut[gradient];
 
-	for (uint32_t i = 0; i < k->exchanges; i++)
-		bytes += region_bytes(k, &k->exchanged[i]);
+	return !c->straight ? 0 : c->across_x ? c->quads : a_quads(&k->s->step[k->s->list->gradient + gradient], c);
+}
+
+/* Where they are, for copies of the device: behind the regions, [gradient][block][row][quad]. */
+static uint64_t inputs_at(const Kernel *k, uint32_t gradient)
+{
+	uint64_t bytes = regions_bytes(k);
+
+	for (uint32_t i = 0; i < gradient && k->bulk; i++)
+		bytes += k->s->team_blocks * region_rows(k) * inputs_quads(k, i) * 16;
 	return bytes;
 }
+
+uint64_t exchange_bytes(const Kernel *k) { return inputs_at(k, k->s->list->steps - k->s->list->gradient); }
 
 /* Address of row `row` of a part. */
 Reg exchange_address(Kernel *k, uint32_t region, Reg part, Reg row)
@@ -393,4 +415,278 @@ void piece_stage(Kernel *k, uint32_t begin, uint32_t end_step, Reg row0, Reg row
 		if_end(e, end);
 	}
 	ins(e, "cp.async.commit_group");
+}
+
+/* ---- copies of the device, counted at barriers in shared memory (mbarrier) ---- */
+
+enum { MOST_POLLS = 1 << 24 };
+
+static void bar_new(Kernel *k, Reg bar, uint32_t arrivals)
+{
+	ins(k->e, "mbarrier.init.shared.b64 [$], #", bar, arrivals);
+}
+
+void bulk_expect(Kernel *k, Reg bar, Reg bytes)
+{
+	ins(k->e, "mbarrier.arrive.expect_tx.shared.b64 _, [$], $", bar, bytes);
+}
+
+static void warp_arrives(Kernel *k, Reg bar)
+{
+	Emit *e = k->e;
+
+	ins(e, "bar.warp.sync 0xffffffff");
+	uint32_t other = if_begin(e, same(e, op2(e, REG_R, "and.b32", k->tid, imm(31)), imm(0)));
+	ins(e, "mbarrier.arrive.shared.b64 _, [$]", bar);
+	if_end(e, other);
+}
+
+void bulk_wait(Kernel *k, Reg bar, Reg parity)
+{
+	Emit *e = k->e;
+	uint32_t top = label(e), done = label(e);
+	Reg polls = op1(e, REG_R, "mov.u32", imm(0)), is = reg(e, REG_P);
+
+	label_here(e, top);
+	ins(e, "mbarrier.try_wait.parity.shared.b64 $, [$], $", is, bar, parity);
+	ins(e, "@$ bra L#", is, done);
+	ins(e, "add.u32 $, $, 1", polls, polls);
+	ins(e, "@$ bra L#", less(e, polls, imm(MOST_POLLS)), top);
+	ins(e, "trap"); /* some block has failed */
+	label_here(e, done);
+}
+
+void bulk_copy(Kernel *k, Reg to, Reg from, Reg bytes, Reg bar)
+{
+	ins(k->e, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$], [$], $, [$]", to, from, bytes,
+	    bar);
+}
+
+void bulk_fence(Kernel *k, bool global) { ins(k->e, global ? "fence.proxy.async" : "fence.proxy.async.shared::cta"); }
+
+/* ---- staging by these ---- */
+
+static uint32_t gradient_count(const Kernel *k) { return k->s->list->steps - k->s->list->gradient; }
+
+/* Address of row `row` of a block's inputs of cases. */
+static Reg inputs_address(Kernel *k, uint32_t gradient, Reg row)
+{
+	uint32_t bytes = inputs_quads(k, gradient) * 16;
+	Reg own =
+		place(k->e, place_at(k->e, k->exchange, inputs_at(k, gradient)), k->member, (uint32_t)region_rows(k) * bytes);
+
+	return place(k->e, own, row, bytes);
+}
+
+/* The first quad of these in the data. */
+static Reg inputs_first(Kernel *k, const GradientCut *c, const Range *r)
+{
+	return add(k->e, c->across_x ? r->quad : mul(k->e, r->down, c->rows / 4), imm(c->x / 4));
+}
+
+/* Rows past the last are 0. */
+static void inputs_keep(Kernel *k, uint32_t gradient)
+{
+	Emit *e = k->e;
+	const GradientCut *c = &k->cut[gradient];
+	const DeviceData *d = &k->s->job->data;
+	uint32_t quads = inputs_quads(k, gradient);
+	Range r = range_of(k, c);
+	uint32_t end = if_begin(e, r.is_mine);
+	Reg first = inputs_first(k, c, &r), to = inputs_address(k, gradient, imm(0));
+	Loop l = loop_begin(e, k->tid, imm((uint32_t)region_rows(k) * quads), k->s->threads);
+	Reg row = divide(e, l.i, quads), quad = add(e, first, modulo(e, l.i, quads, row)), v[4];
+	Reg has = op2(e, REG_P, "and.pred", less(e, row, k->rows), less(e, quad, imm(d->x_row / 4)));
+	Reg number = op1(e, REG_R, "mov.u32", imm(0));
+
+	ins(e, "@$ ld.shared.u32 $, [$+#]", has, number, mad(e, row, 4, k->memory), k->at_cases);
+	for (uint32_t i = 0; i < 4; i++)
+		v[i] = op1(e, REG_F, "mov.f32", imm_f(0));
+	ins(e, "@$ ld.global.nc.v4.f32 {$, $, $, $}, [$]", has, v[0], v[1], v[2], v[3],
+	    place(e, place(e, POINTER(k, data.x), number, d->x_row * 4), quad, 16));
+	store_quad(e, "global", place(e, to, l.i, 16), 0, v);
+	loop_end(e, &l);
+	if_end(e, end);
+}
+
+/* Rows of a region past those of the leaf, up to a full turn: 0. */
+static void region_pad(Kernel *k, uint32_t region)
+{
+	Emit *e = k->e;
+	const Exchange *x = &k->exchanged[region];
+	uint32_t parts = (uint32_t)ceil_div(x->quads, x->part), each = rows_turn(k) * x->part;
+	Loop l = loop_begin(e, k->tid, imm(parts * each), k->s->threads);
+	Reg part = divide(e, l.i, each), rest = modulo(e, l.i, each, part), past = divide(e, rest, x->part);
+	Reg row = add(e, k->rows, past), quad = modulo(e, rest, x->part, past);
+	uint32_t end = if_begin(e, less(e, row, imm((uint32_t)region_rows(k))));
+
+	ins(e, "st.global.v4.f32 [$], {0f00000000, 0f00000000, 0f00000000, 0f00000000}",
+	    place(e, exchange_address(k, region, part, row), quad, 16));
+	if_end(e, end);
+	loop_end(e, &l);
+}
+
+void bulk_begin(Kernel *k)
+{
+	Emit *e = k->e;
+
+	remark(e, "inputs for the gradient");
+	for (uint32_t i = 0; i < gradient_count(k); i++)
+		if (k->cut[i].straight)
+			inputs_keep(k, i);
+	uint32_t other = if_begin(e, same(e, k->member, imm(0)));
+	for (uint32_t i = 0; i < k->exchanges; i++)
+		region_pad(k, i);
+	if_end(e, other);
+}
+
+/* Rows of an operand at `at` of the first place, if the block has a part of it. */
+static void rows_bulk(Kernel *k, Reg is, uint32_t at, uint32_t quads, Reg from, Reg rows, Reg bar)
+{
+	uint32_t end = if_begin(k->e, is);
+
+	bulk_copy(k, add(k->e, add(k->e, k->memory, imm(at)), k->ring.at), from, mul(k->e, rows, quads * 16), bar);
+	if_end(k->e, end);
+}
+
+static void inputs_parts_bulk(Kernel *k, Reg row0, Reg rows, Reg bar)
+{
+	for (uint32_t i = 0; i < gradient_count(k); i++) {
+		const GradientCut *c = &k->cut[i];
+		if (gradient_takes(k, i) && c->straight)
+			rows_bulk(k, range_of(k, c).is_mine, c->across_x ? c->at_b : c->at_a, inputs_quads(k, i),
+			          inputs_address(k, i, row0), rows, bar);
+	}
+}
+
+static void piece_bulk(Kernel *k, Reg row0, Reg rows, Reg bar)
+{
+	for (uint32_t i = 0; i < gradient_count(k); i++) {
+		const GradientCut *c = &k->cut[i];
+		if (!gradient_takes(k, i))
+			continue;
+		Range r = range_of(k, c);
+		if (!c->straight || c->across_x)
+			rows_bulk(k, r.is_mine, c->at_a, a_quads(&k->s->step[k->s->list->gradient + i], c),
+			          exchange_address(k, c->from_a, r.down, row0), rows, bar);
+		if (!c->across_x)
+			rows_bulk(k, r.is_mine, c->at_b, c->quads, exchange_address(k, c->from_b, r.across, row0), rows, bar);
+	}
+}
+
+static Reg bulk_bytes(Kernel *k, Reg rows)
+{
+	Emit *e = k->e;
+	Reg quads = op1(e, REG_R, "mov.u32", imm(0));
+
+	for (uint32_t i = 0; i < gradient_count(k); i++) {
+		const GradientCut *c = &k->cut[i];
+		uint32_t own = a_quads(&k->s->step[k->s->list->gradient + i], c) + c->quads;
+		if (gradient_takes(k, i))
+			quads = add(e, quads, op3(e, REG_R, "selp.u32", imm(own), imm(0), range_of(k, c).is_mine));
+	}
+	return mul(e, op2(e, REG_R, "mul.lo.u32", quads, rows), 16);
+}
+
+/* ---- a ring of pieces of operands ----
+ *
+ * Of each place, a barrier that counts the bytes of a piece, and one at which warps arrive that have added it. Places
+ * are taken in turns, also by pieces of the next leaf: the thread that copies and those that add go through them
+ * alike. */
+
+bool rings(const Kernel *k) { return k->s->bulk && any_straight(k); }
+bool in_ring(const Kernel *k) { return k->bulk && k->stagers && k->next_at; }
+uint32_t bars_bytes(const Kernel *k) { return k->s->bulk ? MOST_PLACES * PLACE_BARS * 8 : 0; }
+
+Reg place_bar(Kernel *k, uint32_t bar)
+{
+	return add(k->e, add(k->e, k->memory, k->ring.number), imm(k->ring.at_bars + bar * MOST_PLACES * 8));
+}
+
+Reg rows_bar(Kernel *k) { return add(k->e, k->memory, imm(k->at_rows_bar)); }
+
+/* By one thread; warps: that add pieces. */
+static void ring_bars(Kernel *k, const Ring *r, uint32_t places, uint32_t warps)
+{
+	for (uint32_t i = 0; i < places * PLACE_BARS; i++)
+		bar_new(k, add(k->e, k->memory, imm(r->at_bars + (i % PLACE_BARS * MOST_PLACES + i / PLACE_BARS) * 8)),
+		        i % PLACE_BARS == BAR_FULL ? 1 : warps);
+}
+
+static void ring_begin(Emit *e, Ring *r)
+{
+	r->at = op1(e, REG_R, "mov.u32", imm(0));
+	r->number = op1(e, REG_R, "mov.u32", imm(0));
+	r->parity = op1(e, REG_R, "mov.u32", imm(0));
+}
+
+void bulk_bars(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t other = if_begin(e, same(e, k->tid, imm(0)));
+
+	ring_bars(k, &k->ring, in_ring(k) ? k->places : 0, k->stagers / 32);
+	ring_bars(k, &k->ahead_ring, k->ahead_places, k->ahead_threads / 32);
+	bar_new(k, rows_bar(k), 1);
+	bulk_fence(k, false);
+	if_end(e, other);
+	ring_begin(e, &k->ring);
+	ring_begin(e, &k->ahead_ring);
+	k->rows_parity = op1(e, REG_R, "mov.u32", imm(0));
+}
+
+static void place_next(Kernel *k)
+{
+	Emit *e = k->e;
+	const Ring *r = &k->ring;
+
+	ins(e, "add.u32 $, $, #", r->at, r->at, k->next_at);
+	ins(e, "add.u32 $, $, 8", r->number, r->number);
+	Reg last = op2(e, REG_P, "setp.eq.u32", r->number, imm(8 * k->places));
+	ins(e, "@$ mov.u32 $, 0", last, r->at);
+	ins(e, "@$ mov.u32 $, 0", last, r->number);
+	ins(e, "@$ xor.b32 $, $, 1", last, r->parity, r->parity);
+}
+
+void place_free(Kernel *k)
+{
+	warp_arrives(k, place_bar(k, BAR_ADDED));
+	place_next(k);
+}
+
+Reg ring_rows(Kernel *k, Reg row)
+{
+	Emit *e = k->e;
+	Reg left = op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", k->rows, row), imm(k->piece));
+
+	return op2(e, REG_R, "and.b32", add(e, left, imm(BULK_TURN - 1)), imm(~(uint32_t)(BULK_TURN - 1)));
+}
+
+void ring_before(Kernel *k)
+{
+	uint32_t other = if_begin(k->e, same(k->e, k->tid, imm(k->stagers)));
+
+	bulk_fence(k, false);
+	inputs_parts_bulk(k, imm(0), ring_rows(k, imm(0)), place_bar(k, BAR_FULL));
+	if_end(k->e, other);
+}
+
+void ring_copy(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t other = if_begin(e, same(e, k->tid, imm(k->stagers)));
+
+	barrier_poll(k, k->awaits);
+	bulk_fence(k, true); /* rows that other blocks have stored */
+	Loop l = loop_begin(e, imm(0), k->rows, k->piece);
+	Reg full = place_bar(k, BAR_FULL), rows = ring_rows(k, l.i);
+	bulk_wait(k, place_bar(k, BAR_ADDED), op2(e, REG_R, "xor.b32", k->ring.parity, imm(1)));
+	bulk_expect(k, full, bulk_bytes(k, rows));
+	piece_bulk(k, l.i, rows, full);
+	uint32_t first = unless_begin(e, same(e, l.i, imm(0))); /* else ring_before has them */
+	inputs_parts_bulk(k, l.i, rows, full);
+	if_end(e, first);
+	place_next(k);
+	loop_end(e, &l);
+	if_end(e, other);
 }

@@ -95,6 +95,10 @@ static void part_begin(Kernel *k, const DeviceStep *s, const GradientCut *c, uin
 		Reg block = op2(e, REG_R, "shr.u32", tile, imm(2)), odd = op2(e, REG_R, "and.b32", tile, imm(1));
 		Reg low = op2(e, REG_R, "shr.u32", op2(e, REG_R, "and.b32", tile, imm(2)), imm(1));
 		Reg outer = divide(e, block, c->run ? down : across), inner = modulo(e, block, c->run ? down : across, outer);
+		if (c->run) { /* down and up again: blocks of a warp then meet in no bank */
+			Reg back = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", outer, imm(1)), imm(0));
+			inner = op3(e, REG_R, "selp.u32", op2(e, REG_R, "sub.u32", imm(down - 1), inner), inner, back);
+		}
 		group = mad(e, c->run ? inner : outer, 2, low);
 		q = mad(e, c->run ? outer : inner, 2, odd);
 		if (c->run)
@@ -198,13 +202,18 @@ static void pair_add(Emit *e, const GradientCut *c, const RowPair *r, const Grad
 
 /* Rows of a piece, some in a turn. Where others use the scheduler meanwhile, they are loaded and then added: fewest
  * registers, and fewest instructions that wait for a bank of them. Else some are loaded while those before are
- * added. */
+ * added; in long turns where the device copies pieces, as only multiply-adds are left to wait for loads. */
 static void dense_rows(Kernel *k, const GradientCut *c, const GradientPart *p, Reg rows, Reg offset)
 {
 	Emit *e = k->e;
 	enum { MOST = 8 };
 	bool plain = c->high >= 4 && !c->inlined && !k->numbers, two = high_first(c) < c->high;
 	uint32_t some = plain ? MOST : c->high >= 8 ? 2 : c->high >= 4 ? 4 : MOST, turn = plain ? MOST : ROWS_TURN;
+	if (plain && in_ring(k)) {
+		plain = false;
+		some = c->high >= 8 ? 2 : 4;
+		turn = BULK_TURN;
+	}
 	RowPair pair[2][MOST];
 	RowPlace at = { reg(e, REG_R), reg(e, REG_R), reg(e, REG_R) };
 
@@ -432,6 +441,20 @@ static Kernel stagers_of(Kernel *k)
 	return s;
 }
 
+/* Pieces that the device copies. */
+static void ring_add(Kernel *k, const Pieces *s)
+{
+	Emit *e = k->e;
+	Loop l = loop_begin(e, imm(0), k->rows, k->piece);
+
+	bulk_wait(k, place_bar(k, BAR_FULL), k->ring.parity);
+	spent(k, SPENT_KINDS + 29);
+	parts_add(k, s->first, s->end, s->round, s->part, ring_rows(k, l.i), k->ring.at);
+	spent(k, SPENT_KINDS + 30);
+	place_free(k);
+	loop_end(e, &l);
+}
+
 /* Inputs of the first piece are staged before other blocks have their rows. */
 void gradient_before(Kernel *k)
 {
@@ -439,6 +462,10 @@ void gradient_before(Kernel *k)
 
 	if (!k->stagers || !k->next_at || !any_straight(k))
 		return;
+	if (in_ring(k)) {
+		ring_before(k);
+		return;
+	}
 	uint32_t none = if_begin(e, op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->stagers)));
 	Kernel stagers = stagers_of(k);
 	inputs_parts_stage(&stagers, 0, k->s->list->steps - k->s->list->gradient, imm(0), rows_of_piece(k, imm(0)), imm(0));
@@ -450,6 +477,13 @@ static void pieces_add(Kernel *k, uint32_t first, uint32_t end, uint32_t round, 
 	Emit *e = k->e;
 	Pieces s = { first, end, round, part, true, !k->stagers };
 
+	if (in_ring(k)) {
+		uint32_t other = if_begin(e, less(e, k->tid, imm(k->stagers)));
+		ring_add(k, &s);
+		if_end(e, other);
+		ring_copy(k);
+		return;
+	}
 	if (!k->stagers) {
 		pieces_pass(k, k, &s);
 		return;

@@ -4,7 +4,8 @@
 
 #include "emit.h"
 
-enum { MOST_PIECE = 192 }; /* rows that are staged at a time, of several pieces */
+/* Rows that are staged at a time, of several pieces; places for those that the device copies. */
+enum { MOST_PIECE = 192, BULK_PLACES = 3 };
 
 /* Of index lists: ranks of all inputs. */
 static uint32_t matrix_rows(const Kernel *k, const DeviceStep *s)
@@ -156,8 +157,10 @@ static bool tile_beside(GradientCut *c, uint32_t most)
 	return false;
 }
 
-/* Warps that stage operands of dense gradients while others add them, if those are enough. */
-enum { STAGERS = 4, LEAST_STAGERS = 2 };
+/* Warps that stage operands of dense gradients while others add them, if those are enough; one, if the device copies
+ * them. */
+static uint32_t stagers_wanted(const Kernel *k) { return rings(k) ? 1 : 4; }
+static uint32_t stagers_least(const Kernel *k) { return rings(k) ? 1 : 2; }
 
 static bool stages_apart(const Kernel *k)
 {
@@ -185,7 +188,7 @@ static void highs_choose(Kernel *k, uint32_t most, uint32_t share)
 	}
 	if (size)
 		high_choose(k, &g[largest], &k->cut[largest], most, 0);
-	uint32_t taken = (uint32_t)ceil_div(cut_tasks(&k->cut[largest]), 32) + STAGERS;
+	uint32_t taken = (uint32_t)ceil_div(cut_tasks(&k->cut[largest]), 32) + stagers_wanted(k);
 	bool beside = size && stages_apart(k) && taken < most;
 	for (uint32_t i = 0; i < steps; i++)
 		if (g[i].kind == STEP_GRADIENT && k->cut[i].inlined)
@@ -203,7 +206,7 @@ static void stagers_divide(Kernel *k, uint32_t used)
 	for (uint32_t i = 0; i < steps; i++) {
 		GradientCut *c = &k->cut[i];
 		uint32_t own = (uint32_t)ceil_div(c->totals_threads, 32);
-		if (c->ahead || c->inlined || !own || used + own + LEAST_STAGERS > warps)
+		if (c->ahead || c->inlined || !own || used + own + stagers_least(k) > warps)
 			continue;
 		c->totals_first = used * 32;
 		used += own;
@@ -211,7 +214,7 @@ static void stagers_divide(Kernel *k, uint32_t used)
 	for (uint32_t i = 0; i < steps; i++)
 		if (k->cut[i].totals && k->cut[i].totals_first >= used * 32)
 			return;
-	k->stagers = used + LEAST_STAGERS <= warps ? used * 32 : 0;
+	k->stagers = used + stagers_least(k) <= warps ? used * 32 : 0;
 }
 
 /* Side by side where threads are enough for all; else one after the other. */
@@ -282,11 +285,17 @@ static uint32_t plan_staging(Kernel *k)
 	uint32_t ahead = READ_AHEAD * 16 * widest, room = end - min_u32(end, k->at_staged + ahead);
 	k->next_at = 0;
 	k->piece = all;
-	if (room / (quads * 16) < all + 1) { /* two pieces, of which one is staged while the other is added */
-		uint32_t half = (end - min_u32(end, k->at_staged)) / 2, fits = (half - min_u32(half, ahead)) / (quads * 16);
-		k->piece = min_u32((fits - min_u32(fits, 1)) / ROWS_TURN * ROWS_TURN, MOST_PIECE);
-		if (k->piece) /* all but the last of a size */
-			k->piece = (uint32_t)round_up(ceil_div(all, ceil_div(all, k->piece)), ROWS_TURN);
+	k->places = 1;
+	if (room / (quads * 16) < all + 1) { /* one is staged while another is added */
+		bool bulk = k->stagers && rings(k);
+		k->bulk |= bulk;
+		k->places = bulk ? BULK_PLACES : 2;
+		uint32_t each = (end - min_u32(end, k->at_staged)) / k->places;
+		uint32_t fits = (each - min_u32(each, ahead)) / (quads * 16);
+		uint32_t turn = bulk ? BULK_TURN : ROWS_TURN;
+		k->piece = min_u32((fits - min_u32(fits, 1)) / turn * turn, MOST_PIECE);
+		if (k->piece && !bulk) /* all but the last of a size */
+			k->piece = (uint32_t)round_up(ceil_div(all, ceil_div(all, k->piece)), turn);
 		k->next_at = quads * (k->piece + 1) * 16 + ahead;
 	}
 	if (!k->piece || (k->next_at && s->job->data.from)) {
@@ -302,7 +311,7 @@ static uint32_t plan_staging(Kernel *k)
 		k->cut[i].at_a = at;
 		k->cut[i].at_b = at += a_quads(&g[i], &k->cut[i]) * quad;
 		at += k->cut[i].quads * quad;
-		past = max_u32(past, at + k->next_at + ahead);
+		past = max_u32(past, at + (k->places - 1) * k->next_at + ahead);
 	}
 	k->bytes = max_u32(k->bytes, past);
 	return past;
@@ -395,6 +404,7 @@ static void plan_ahead(Kernel *k)
 {
 	const EmitSource *s = k->s;
 	uint32_t steps = s->list->steps - s->list->gradient, least = s->list->gradient;
+	uint32_t most = k->workers / 3 / 32 * 32;
 
 	k->ahead_steps = k->ahead_threads = 0;
 	for (uint32_t i = 0; i < steps; i++)
@@ -410,14 +420,14 @@ static void plan_ahead(Kernel *k)
 	for (uint32_t i = 0; i < steps; i++) {
 		GradientCut *c = &k->cut[i];
 		if (!is_candidate(k, i) || steps_before(k, &s->step[s->list->gradient + i]) > least ||
-		    !tile_beside(c, k->workers / 3 / 32 * 32 - k->ahead_threads))
+		    !tile_beside(c, most - k->ahead_threads))
 			continue;
 		c->ahead = true;
 		c->first = k->ahead_threads;
 		c->threads = (uint32_t)round_up(cut_tasks(c), 32);
 		c->rounds = 1;
 		k->ahead_threads += c->threads;
-		totals_apart(c, k->workers / 3 / 32 * 32, &k->ahead_threads);
+		totals_apart(c, most, &k->ahead_threads);
 		k->ahead_steps = least;
 	}
 }
@@ -445,6 +455,26 @@ static uint32_t dead_weights(const Kernel *k)
 	return k->restaged ? end - k->at_staged : 0;
 }
 
+/* A ring of pieces of these in so much memory: as many places as there is room for. Returns bytes of a quad of a piece;
+ * if there is no room, those of all rows. */
+static uint32_t ring_ahead(Kernel *k, uint32_t room)
+{
+	enum { PIECE = 64, LEAST_PLACES = 2 };
+	const EmitSource *s = k->s;
+	uint32_t all = (uint32_t)round_up(s->leaf_rows, BULK_TURN), quads = 0;
+
+	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++)
+		if (k->cut[i].ahead)
+			quads += a_quads(&s->step[s->list->gradient + i], &k->cut[i]) + k->cut[i].quads;
+	k->ahead_piece = min_u32(all, PIECE);
+	uint32_t quad = (k->ahead_piece + READ_AHEAD) * 16;
+	k->ahead_next = quads * quad;
+	k->ahead_places = min_u32(quads ? room / k->ahead_next : 0, MOST_PLACES / 2);
+	if (k->ahead_places < LEAST_PLACES)
+		k->ahead_places = 0;
+	return k->ahead_places ? quad : (all + READ_AHEAD) * 16;
+}
+
 /* Their operands are staged over weights that no one needs any more, or behind all else: the backward pass goes on
  * beside them. Loops read some rows past the last. None is ahead if there is no room. */
 static void stage_ahead(Kernel *k)
@@ -455,6 +485,8 @@ static void stage_ahead(Kernel *k)
 	uint32_t quad = ((uint32_t)round_up(s->leaf_rows, ROWS_TURN) + READ_AHEAD) * 16;
 
 	k->at_ahead = behind;
+	if (rings(k))
+		quad = ring_ahead(k, end - at);
 	for (uint32_t i = 0; i < 2 * steps; i++) {
 		GradientCut *c = &k->cut[i / 2];
 		uint32_t bytes = (i % 2 ? c->quads : a_quads(&s->step[s->list->gradient + i / 2], c)) * quad;
@@ -466,10 +498,10 @@ static void stage_ahead(Kernel *k)
 	}
 	if (k->ahead_steps && behind <= s->shared) {
 		k->bytes = behind;
-		k->at_staged = at;
+		k->at_staged = at + (k->ahead_places ? (k->ahead_places - 1) * k->ahead_next : 0);
 		return;
 	}
-	k->ahead_steps = k->ahead_threads = 0;
+	k->ahead_steps = k->ahead_threads = k->ahead_places = 0;
 	for (uint32_t i = 0; i < steps; i++) {
 		k->cut[i].ahead = false;
 		k->cut[i].wide = 4;
@@ -518,7 +550,9 @@ void gradient_cut(Kernel *k)
 	const EmitSource *s = k->s;
 
 	k->inliners = k->stagers = 0;
+	k->ahead_places = 0;
 	stage_ahead(k);
+	k->bulk = k->ahead_places != 0;
 	threads_divide(k);
 	k->piece = (uint32_t)round_up(s->leaf_rows, ROWS_TURN);
 	k->csc_pad = k->local ? k->row_space - 1 : k->piece;

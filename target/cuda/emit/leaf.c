@@ -103,6 +103,11 @@ void leaf_begin(Kernel *k, Reg update, Reg staged, const LeafFound *found)
 
 	if (!k->overlaid) /* else the last gradient has overwritten lists and targets */
 		end = unless_begin(e, op2(e, REG_P, "setp.eq.u64", f.leaf, staged));
+	if (k->bulk_rows) { /* inputs of another leaf are on their way */
+		uint32_t none = unless_begin(e, op2(e, REG_P, "setp.eq.u64", staged, imm(0)));
+		bulk_rows_wait(k);
+		if_end(e, none);
+	}
 	ins(e, "mov.u64 $, $", staged, f.leaf);
 	if (!found)
 		leaf_cases(k, &f);
@@ -114,6 +119,8 @@ void leaf_begin(Kernel *k, Reg update, Reg staged, const LeafFound *found)
 	ins(e, "mov.u32 $, $", k->row0, k->first_row);
 	ins(e, "sub.u32 $, $, $", k->my_rows, k->end_row, k->row0);
 	cases_stage(k, &f);
+	if (k->bulk)
+		bulk_begin(k);
 	if (k->prefetches) { /* those of the last leaf may be under way */
 		ins(e, "cp.async.wait_all");
 		barrier_block(e);
@@ -468,11 +475,17 @@ static void spent_apart(Kernel *k, uint32_t on, Reg since)
 	if_end(e, end);
 }
 
-/* By the first threads, beside the backward pass. */
-static void ahead_emit(Kernel *k, const Barriers *b)
+/* Rows of other blocks: by all workers, unless one thread copies all operands. */
+static void gradient_awaits(Kernel *k, const Barrier *b)
+{
+	k->awaits = b;
+	if (!in_ring(k))
+		workers_wait(k, b);
+}
+
+static Kernel ahead_of(const Kernel *k)
 {
 	Kernel first = *k;
-	Reg since = reg(k->e, REG_D);
 
 	first.is_ahead = true;
 	first.workers = k->ahead_threads;
@@ -480,9 +493,38 @@ static void ahead_emit(Kernel *k, const Barriers *b)
 	first.times_steps = false;
 	first.piece = (uint32_t)round_up(k->s->leaf_rows, ROWS_TURN);
 	first.next_at = 0;
+	if (k->ahead_places) {
+		first.piece = k->ahead_piece;
+		first.next_at = k->ahead_next;
+		first.places = k->ahead_places;
+		first.ring = k->ahead_ring;
+		first.stagers = k->ahead_threads; /* all of them add: ahead_copy */
+	}
+	return first;
+}
+
+/* A thread of the last warp, which is likely to have nothing else to do. */
+static void ahead_copy(Kernel *rest, Kernel *k, const Barriers *b)
+{
+	Kernel first = ahead_of(k);
+
+	if (!k->ahead_places)
+		return;
+	first.tid = rest->tid;
+	first.stagers = rest->workers - 32;
+	first.awaits = &b->ahead;
+	ring_copy(&first);
+}
+
+/* By the first threads, beside the backward pass. */
+static void ahead_emit(Kernel *k, const Barriers *b)
+{
+	Kernel first = ahead_of(k);
+	Reg since = reg(k->e, REG_D);
+
 	if (k->times_steps)
 		ins(k->e, "mov.u64 $, %clock64", since);
-	workers_wait(&first, &b->ahead);
+	gradient_awaits(&first, &b->ahead);
 	gradient_emit(&first);
 	spent_apart(k, SPENT_KINDS + 25, since);
 }
@@ -507,7 +549,8 @@ static void backward_emit(Kernel *k, const Barriers *b)
 	spent(&rest, SPENT_ROWS);
 	barrier_arrive(&rest, &b->team);
 	gradient_before(&rest);
-	workers_wait(&rest, &b->team);
+	ahead_copy(&rest, k, b);
+	gradient_awaits(&rest, &b->team);
 	spent(&rest, SPENT_TEAM);
 	gradient_emit(&rest);
 	spent(&rest, SPENT_GRADIENT);
@@ -545,6 +588,8 @@ void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool direct
 	if (!direct)
 		leaf_begin(k, update, staged, NULL);
 	ins(e, "cp.async.wait_all");
+	if (k->bulk_rows)
+		bulk_rows_wait(k);
 	barrier_block(e);
 	spent(k, SPENT_KINDS + 0);
 	if (k->ahead_steps) {
@@ -569,7 +614,7 @@ void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool direct
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), others);
 	if (!k->s->test)
 		gradient_before(k);
-	workers_wait(k, &b->team);
+	gradient_awaits(k, &b->team);
 	spent(k, SPENT_TEAM);
 	if (!k->s->test)
 		gradient_emit(k);

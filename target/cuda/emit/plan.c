@@ -327,8 +327,12 @@ static void plan_memory(Kernel *k)
 	uint64_t words = d->code_count && !k->judged ? d->part_count[0] + d->part_count[1] : 0;
 	k->at_info = take(k, 64);
 	k->at_cycles = take(k, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
-	if (any_straight(k))
+	if (any_straight(k)) {
 		k->at_cases = take(k, s->leaf_rows * 4);
+		k->ring.at_bars = take(k, bars_bytes(k));
+		k->ahead_ring.at_bars = take(k, bars_bytes(k));
+		k->at_rows_bar = take(k, 8);
+	}
 	if (lists && !s->test) {
 		k->csc_capacity = s->leaf_rows * s->list_longest + d->inputs * (LIST_PAD - 1) + 4 * LIST_PAD;
 		k->at_rank = take(k, (uint64_t)d->inputs * 4);

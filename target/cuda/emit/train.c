@@ -250,6 +250,8 @@ static void constants_stage(Kernel *k)
 		outputs_stage(k);
 	if (k->has_codes)
 		codes_stage(k);
+	if (k->bulk)
+		bulk_bars(k);
 	if (d->from && !k->s->test && !k->s->general)
 		ranks_stage(k);
 	spent_begin(k);
@@ -439,6 +441,7 @@ static void updates_emit(Kernel *k)
 	uint32_t top = label(e), done = label(e), idle = label(e);
 
 	k->prefetches = k->early && k->restaged && !direct;
+	k->bulk_rows = k->bulk && k->prefetches && s->kinds_of_leaves == 1 && s->leaves[0] == s->teams;
 	ins(e, "mov.u64 $, 0", staged);
 	ins(e, "mov.u64 $, 0", i);
 	ins(e, "mov.u64 $, 0", in_cycle);
@@ -588,7 +591,7 @@ const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *share
 	           : s->tiled ? "tiles"
 	                      : "resident",
 	           s->teams * s->team_blocks, s->threads, k->bytes);
-	kernel_wrap(e, out, sizeof(Job), s->threads, s->cluster != 0);
+	kernel_wrap(e, out, sizeof(Job), s->threads, s->cluster || k->bulk);
 	*shared = k->bytes;
 	*image = s->images ? image_bytes(k) : 0;
 	*exchange = s->tiled || k->half ? 0 : exchange_bytes(k);
