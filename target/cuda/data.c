@@ -25,19 +25,19 @@ static uint64_t case_bytes(const DeviceBound *b)
 	return bytes + b->list_longest * (sizeof(uint32_t) + (b->has_values ? sizeof(float) : 0));
 }
 
-/* Numbers of index lists that so many cases have at most. */
-static uint64_t most_numbers(const DeviceBound *b, uint64_t cases)
-{
-	return min_u64(cases * b->list_longest, b->list_numbers);
-}
+/* Cases of an array: of some data, or of a slot, where a case may be several times, once for each epoch. */
+typedef enum CaseKind { ALL_DIFFERENT, SOME_AGAIN } CaseKind;
 
 /* alloc: of the host or of the device */
-static CaseArrays case_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t cases,
+static CaseArrays case_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t cases, CaseKind kind,
                               void *(*alloc)(DeviceMemory *owner, uint64_t bytes))
 {
 	const DeviceData *d = &b->data;
-	uint64_t numbers = most_numbers(b, cases);
+	uint64_t numbers = cases * b->list_longest; /* of index lists, at most */
 	CaseArrays a = { .cases = cases };
+
+	if (kind == ALL_DIFFERENT)
+		numbers = min_u64(numbers, b->list_numbers);
 
 	if (d->x_row)
 		a.x = alloc(m, cases * d->x_row * sizeof *a.x);
@@ -293,8 +293,8 @@ static void put_all(Cuda *c, DeviceBound *b, const Data *d)
 {
 	DeviceMemory staged = { .gpu = c->gpu, .arena = { .cx = c->cx } };
 	uint64_t some = min_u64(max_u64(1, STAGED_BYTES / case_bytes(b)), max_u64(1, d->cases)), numbers = 0;
-	CaseArrays host = case_arrays(&staged, b, some, gpu_host_memory);
-	CaseArrays to = case_arrays(&b->memory, b, d->cases, device_alloc);
+	CaseArrays host = case_arrays(&staged, b, some, ALL_DIFFERENT, gpu_host_memory);
+	CaseArrays to = case_arrays(&b->memory, b, d->cases, ALL_DIFFERENT, device_alloc);
 
 	for (uint64_t first = 0; first < d->cases; first += some) {
 		Filling f = {
@@ -325,8 +325,8 @@ static void slots_take(Cuda *c, DeviceBound *b)
 
 	b->slot_cases = slot_wanted() ? slot_wanted() : min_u64(bytes / case_bytes(b), ROW_CASE);
 	for (int i = 0; b->slot_cases && i < SLOTS; i++) {
-		b->slot[i].host = case_arrays(&b->memory, b, b->slot_cases, gpu_host_memory);
-		b->slot[i].device = case_arrays(&b->memory, b, b->slot_cases, device_alloc);
+		b->slot[i].host = case_arrays(&b->memory, b, b->slot_cases, SOME_AGAIN, gpu_host_memory);
+		b->slot[i].device = case_arrays(&b->memory, b, b->slot_cases, SOME_AGAIN, device_alloc);
 	}
 	if (!b->slot_cases)
 		fail(c->cx, MP_BAD_INPUT, "use --target cpu", "%s has too little memory for a case of %s", c->gpu->name,

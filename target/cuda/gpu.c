@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A device that runs jobs: a GPU, or its emulation if MICROPROP_CUDA says so. In: jobs and memory. Out: the same. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,9 +200,10 @@ void device_free(DeviceMemory *m)
 		arena_free(&m->arena);
 }
 
-static void emulated_copy(Gpu *m, void *to, const void *from, uint64_t bytes, const char *what)
+static void emulated_copy(Gpu *m, void *to, const void *from, uint64_t bytes, bool up)
 {
-	fault_call(m, "copy", what);
+	fault_call(m, "copy", up ? "copy to the device" : "copy from the device");
+	assert(emulator_holds(m->emulator, up ? to : from, bytes)); /* a driver refuses what is not */
 	memcpy(to, from, bytes);
 }
 
@@ -210,7 +212,7 @@ void gpu_upload(Gpu *m, void *to, const void *from, uint64_t bytes)
 	if (m->driver)
 		driver_upload(m->driver, to, from, bytes);
 	else if (bytes && !m->planned)
-		emulated_copy(m, to, from, bytes, "copy to the device");
+		emulated_copy(m, to, from, bytes, true);
 }
 
 void gpu_download(Gpu *m, void *to, const void *from, uint64_t bytes)
@@ -218,7 +220,7 @@ void gpu_download(Gpu *m, void *to, const void *from, uint64_t bytes)
 	if (m->driver)
 		driver_download(m->driver, to, from, bytes);
 	else if (bytes && !m->planned)
-		emulated_copy(m, to, from, bytes, "copy from the device");
+		emulated_copy(m, to, from, bytes, false);
 }
 
 void *gpu_host_memory(DeviceMemory *owner, uint64_t bytes)

@@ -202,8 +202,10 @@ static void close_trial(Trial *t)
 static void show_failure(const Trial *t)
 {
 	show(t);
-	for (size_t i = 0; i < t->cuda.cx.message_count; i++)
-		print_error("%s\n", ctx_error(&t->cuda.cx, i)->text);
+	for (size_t i = 0; i < t->cuda.cx.message_count; i++) {
+		const mp_error *e = ctx_error(&t->cuda.cx, i);
+		print_error("line %llu: %s\n", (unsigned long long)e->line, e->text);
+	}
 	assert_true(false);
 }
 
@@ -329,6 +331,7 @@ static void settling_networks_agree(void **state)
 {
 	(void)state;
 	agree_all((Draft){ .settles = true }, 12);
+	agree(504, 3, (Draft){ .settles = true }); /* streamed: a slot has one example again and again */
 }
 
 /* Noise, settings of groups and blocks, ties, all unit functions. */
