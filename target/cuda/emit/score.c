@@ -82,14 +82,13 @@ static bool blocks_next(Emit *e, const RowLanes *l, ColumnBlocks *b, uint32_t co
 	return true;
 }
 
+/* Lanes without a row read nothing: others may write there. */
 static Reg row_load(Kernel *k, const RowLanes *l, Reg offset, uint32_t buf, uint32_t col)
 {
-	Reg at = address_add(k->e, l->at, offset), x;
+	Reg at = address_add(k->e, l->at, offset), x = zero_float(k->e);
 
-	if (!k->s->general)
-		return load(k->e, REG_F, "ld.shared.f32", at, column_at(k, buf, col));
-	x = op1(k->e, REG_F, "mov.f32", imm_f(0)); /* lanes without a row read nothing: others may write there */
-	ins(k->e, "@$ ld.global.f32 $, [$+#]", l->is_row, x, at, column_at(k, buf, col));
+	ins(k->e, k->s->general ? "@$ ld.global.f32 $, [$+#]" : "@$ ld.shared.f32 $, [$+#]", l->is_row, x, at,
+	    column_at(k, buf, col));
 	return x;
 }
 
