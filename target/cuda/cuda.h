@@ -115,7 +115,7 @@ void fault_call(Gpu *m, const char *word, const char *what); /* word: copy, job 
 
 /* What kernels read of cases: DeviceData has the same. NULL: they have none. */
 typedef struct CaseArrays {
-	uint64_t cases; /* that they are for */
+	uint64_t cases, numbers; /* that there is room for: cases, numbers of index lists */
 	float *x, *value, *y, *weight;
 	uint64_t *from;
 	uint32_t *index, *bits, *y_bits;

@@ -33,11 +33,8 @@ static CaseArrays case_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t ca
                               void *(*alloc)(DeviceMemory *owner, uint64_t bytes))
 {
 	const DeviceData *d = &b->data;
-	uint64_t numbers = cases * b->list_longest; /* of index lists, at most */
-	CaseArrays a = { .cases = cases };
-
-	if (kind == ALL_DIFFERENT)
-		numbers = min_u64(numbers, b->list_numbers);
+	uint64_t most = cases * b->list_longest, numbers = kind == ALL_DIFFERENT ? min_u64(most, b->list_numbers) : most;
+	CaseArrays a = { .cases = cases, .numbers = numbers };
 
 	if (d->x_row)
 		a.x = alloc(m, cases * d->x_row * sizeof *a.x);
@@ -249,6 +246,7 @@ static void fill(Cuda *c, Filling *f)
 		f->to->from[0] = f->numbers;
 	for (uint64_t i = 0; f->to->from && i < f->count; i++)
 		f->to->from[i + 1] = f->to->from[i] + list_length(f, filled_case(f, i), f->row);
+	assert(!f->to->from || f->to->from[f->count] - f->numbers <= f->to->numbers);
 	if (f->threads > 1)
 		pool_run(pool, fill_share, f);
 	else
