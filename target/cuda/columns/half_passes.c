@@ -109,8 +109,8 @@ static void hidden_tile(Columns *c, Reg row)
 		hidden_send(c, row, j, sum[j]);
 }
 
-/* Blocks with the same columns take tiles of rows in turn. All warps wait for weights, so that none of the block is in
- * the update before. */
+/* Blocks with the same columns alternate over tiles of rows. All warps wait for weights, so that none of the block is
+ * in the update before. */
 void half_hidden(Columns *c)
 {
 	Emit *e = c->k->e;

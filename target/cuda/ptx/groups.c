@@ -137,13 +137,9 @@ void group_wait(Warp *w, uint32_t left)
 static double half_at(const uint8_t *at)
 {
 	uint16_t half;
-	uint32_t bits;
-	float f;
 
 	memcpy(&half, at, sizeof half);
-	bits = (uint32_t)half << 16;
-	memcpy(&f, &bits, sizeof f);
-	return (double)f;
+	return half_value(half, 0);
 }
 
 static uint64_t descriptor(Grid *g, const Warp *w, uint32_t slot)

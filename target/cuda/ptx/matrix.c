@@ -11,7 +11,7 @@
 
 enum { ROWS = 16, COLS = 8, DEPTH = 16 };
 
-static double half_value(uint32_t two, uint32_t which)
+double half_value(uint32_t two, uint32_t which)
 {
 	uint32_t bits = which ? two & 0xffff0000u : two << 16;
 	float f;

@@ -411,6 +411,7 @@ void copy_bulk(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 
 /* ---- matrix.c ---- */
 void matrix_multiply(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+double half_value(uint32_t two, uint32_t which); /* of two bf16 numbers in a word */
 
 /* ---- groups.c ---- */
 bool group_parse(Parser *p, Insn *i, Token name); /* false: it is another instruction */
