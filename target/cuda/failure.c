@@ -11,7 +11,7 @@
 
 _Noreturn void gpu_refuse(const Gpu *m, const char *why)
 {
-	fail(m->cx, MP_BAD_INPUT, "use --target cpu, which gives the same weights", "target cuda: %s", why);
+	fail(m->cx, MP_BAD_INPUT, "use --target cpu, which in fp32 gives the same weights", "target cuda: %s", why);
 }
 
 _Noreturn void gpu_no_memory(const Gpu *m, uint64_t bytes)
@@ -22,8 +22,8 @@ _Noreturn void gpu_no_memory(const Gpu *m, uint64_t bytes)
 
 _Noreturn void gpu_failed(const Gpu *m, const char *what, const char *text)
 {
-	fail(m->cx, MP_FAILED, "go on from the last checkpoint with --resume, also with --target cpu", "%s failed (%s: %s)",
-	     m->name, what, text);
+	fail(m->cx, MP_FAILED, "go on from the last checkpoint with --resume, in fp32 also with --target cpu",
+	     "%s failed (%s: %s)", m->name, what, text);
 }
 
 const char *const gpu_no_driver = "there is no NVIDIA driver (libcuda.so.1) here",
