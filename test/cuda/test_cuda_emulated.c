@@ -240,14 +240,18 @@ static void agree(uint64_t seed, uint32_t most, Draft kind)
 	close_trial(&t);
 }
 
-/* MICROPROP_SEED=N: from network N on, as `make check` does. MICROPROP_NETWORKS=N: N more. MICROPROP_TEST_GPU=1: on a
- * GPU, as MICROPROP_CUDA says. MICROPROP_TEST=NAME: only this test. */
+/* MICROPROP_SEED=N: from network N on, as `make check` does. MICROPROP_NETWORKS=N: N more. MICROPROP_SHARE=K/N: every
+ * N-th of them, from the K-th on. MICROPROP_TEST_GPU=1: on a GPU, as MICROPROP_CUDA says. MICROPROP_TEST=NAME: only this
+ * test. */
 static void agree_all(Draft kind, uint64_t wanted)
 {
 	static const uint32_t sizes[] = { 6, 20, 6, 40, 3 };
-	const char *more = getenv("MICROPROP_NETWORKS"), *first = getenv("MICROPROP_SEED");
+	const char *more = getenv("MICROPROP_NETWORKS"), *first = getenv("MICROPROP_SEED"),
+			   *share = getenv("MICROPROP_SHARE");
 	uint64_t start = first ? strtoull(first, NULL, 10) : 1;
-	for (uint64_t seed = start; seed < start + wanted + (more ? strtoull(more, NULL, 10) : 0); seed++) {
+	unsigned part = 0, parts = 1;
+	assert_true(!share || (sscanf(share, "%u/%u", &part, &parts) == 2 && part < parts));
+	for (uint64_t seed = start + part; seed < start + wanted + (more ? strtoull(more, NULL, 10) : 0); seed += parts) {
 		if (getenv("MICROPROP_LOUD"))
 			print_message("network %llu\n", (unsigned long long)seed);
 		agree(seed, sizes[seed % COUNT(sizes)], kind);
