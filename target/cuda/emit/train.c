@@ -475,7 +475,7 @@ static void updates_emit(Kernel *k)
 	label_here(e, top);
 	Reg update =
 		op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", in_cycle, imm(sizeof(DeviceUpdate))), POINTER(k, update));
-	k->asks_verdicts = s->solo && k->half;
+	k->asks_verdicts = s->solo;
 	if (k->asks_verdicts)
 		k->verdicts_asked = op2(e, REG_P, "setp.ge.u64", i, POINTER(k, verdicts_from));
 	if (!s->test && !(k->half && k->half->apart)) {
