@@ -241,8 +241,8 @@ static void agree(uint64_t seed, uint32_t most, Draft kind)
 }
 
 /* MICROPROP_SEED=N: from network N on, as `make check` does. MICROPROP_NETWORKS=N: N more. MICROPROP_SHARE=K/N: every
- * N-th of them, from the K-th on. MICROPROP_TEST_GPU=1: on a GPU, as MICROPROP_CUDA says. MICROPROP_TEST=NAME: only this
- * test. */
+ * N-th of them, from the K-th on. MICROPROP_TEST_GPU=1: on a GPU, as MICROPROP_CUDA says. MICROPROP_TEST=NAME: only
+ * this test. */
 static void agree_all(Draft kind, uint64_t wanted)
 {
 	static const uint32_t sizes[] = { 6, 20, 6, 40, 3 };
