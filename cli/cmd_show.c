@@ -19,7 +19,7 @@ static const Option options[] = {
 static const OptionGroup groups[] = {
 	{ "Options", options, NULL },
 	{ "Figures", figure_options, NULL },
-	{ "Machine", NULL, " target input precision batch " },
+	{ "Machine", NULL, " target input precision batch error rule " },
 	{ NULL, NULL, NULL },
 };
 
@@ -261,9 +261,26 @@ static int show_resolve(Session *s)
 	return rc;
 }
 
+/* Options that change the program and no other stage. */
+static int program_options(const Args *a)
+{
+	static const char *const names[] = { "input", "precision", "batch", "error", "rule" };
+	const char *stage = args_text(a, "stage");
+	if (stage && strcmp(stage, "program") == 0)
+		return EXIT_DONE;
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (args_text(a, names[i])) {
+			complain("add --stage program, or leave it out", "--%s changes the program, which is not shown", names[i]);
+			return EXIT_USAGE;
+		}
+	return EXIT_DONE;
+}
+
 static int show_steps(Session *s, Args *a)
 {
 	int rc = table_refuse(a);
+	if (!rc)
+		rc = program_options(a);
 	if (!rc)
 		rc = session_net(s, a->operand[0], NULL);
 	if (!rc)
