@@ -128,7 +128,7 @@ void plan_cases_begin(Columns *c)
 
 	c->at_bars = take(c, 8 * BARS);
 	c->at_bad = take(c, MOST_CLUSTER * 4); /* of each block */
-	c->at_stop = take(c, 8);
+	c->at_stop = take(c, 8 * (1 + stop_words(c)));
 	c->at_ended = take(c, 4);
 	k->at_cycles = take(c, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
 	k->at_doubles = take(c, tally_bytes(k));
@@ -261,6 +261,8 @@ void plan_sizes(Columns *c)
 	c->workers = c->k->workers = s->threads - SIDE_WARPS * 32;
 	c->warps = c->workers / 32;
 	c->tallies = c->blocks < MOST_TALLIES ? 2 : MOST_TALLIES;
+	if (s->half && c->tallies >= c->blocks) /* the last block has none */
+		c->tallies /= 2;
 }
 
 /* Of rows: those of a block are known. */
@@ -685,7 +687,7 @@ const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out
 	const char *why = plan(c, own, image);
 	if (why)
 		return why;
-	uint32_t side[SIDE_WARPS];
+	uint32_t side[SIDE_WARPS], to = label(e);
 	c->done = label(e);
 	registers_begin(c);
 	memory_begin(c);
@@ -708,7 +710,17 @@ const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out
 		ins(e, "bra L#", c->done);
 		label_here(e, side[i]);
 		places_derive(c);
+		if (c->half && i >= SIDE_TALLY) { /* a warp of each block that would have nothing to do */
+			Reg is_last = same(e, k->member, imm(c->blocks - 1));
+			ins(e, i == SIDE_TALLY ? "@$ bra L#" : "@!$ bra L#", is_last, to);
+		}
 		side_loop[i](c);
+	}
+	if (c->half) {
+		ins(e, "bra L#", c->done);
+		label_here(e, to);
+		places_derive(c);
+		half_to_emit(c);
 	}
 	label_here(e, c->done);
 	places_derive(c);

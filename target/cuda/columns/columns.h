@@ -30,8 +30,9 @@
  * job. Four warps of a block are side warps, which do what needs no worker: one copies the cases of the next update and
  * looks up tables of later ones; one forms errors and verdicts of the block's rows; one, in the first blocks, forms
  * tallies, each of some updates, since the chain of its sums takes longer than an update; one, in the last block, joins
- * tallies and tells all whether the job goes on. In a block, LATE says that outputs are there for verdicts, READ that
- * these are formed. */
+ * tallies and tells all whether the job goes on. In bf16, one that would have nothing to do (the last one; in the last
+ * block the one before it) makes the block's weights to outputs. In a block, LATE says that outputs are there for
+ * verdicts, READ that these are formed. */
 #ifndef COLUMNS_H
 #define COLUMNS_H
 
@@ -54,8 +55,7 @@ enum { MOST_PARTS = 2 };                                             /* of the r
 enum { RING = 32 };                                                  /* rows of chains that are under way */
 enum { CHAIN_TURN = 128 };                                           /* rows of a turn, whose end waits for loads */
 enum { SIDE_COPY, SIDE_JUDGE, SIDE_TALLY, SIDE_DECIDE, SIDE_WARPS }; /* warps, after those of the workers */
-enum { MOST_CHAINS = 16 };
-enum { MOST_TALLIES = 4 }; /* that are formed at a time */
+enum { MOST_TALLIES = 4 };                                           /* that are formed at a time */
 enum {
 	BAR_ACT, /* these four: one for each part */
 	BAR_GROUP = BAR_ACT + MOST_PARTS,
@@ -68,9 +68,8 @@ enum {
 	BAR_LATE = BAR_TALLIED + 2, /* likewise */
 	BAR_READ = BAR_LATE + 2,    /* likewise */
 	BAR_ROWS = BAR_READ + 2,
-	BAR_SUMMED,                            /* one for each tally */
-	BAR_CHAIN = BAR_SUMMED + MOST_TALLIES, /* bf16: one for each tile that two warps sum */
-	BARS = BAR_CHAIN + MOST_CHAINS
+	BAR_SUMMED, /* one for each tally */
+	BARS = BAR_SUMMED + MOST_TALLIES
 };
 /* barriers of some warps of a block; of three, one for each part */
 enum {
@@ -78,7 +77,8 @@ enum {
 	NAMED_ACT,
 	NAMED_OUTPUTS = NAMED_ACT + MOST_PARTS,
 	NAMED_TURNED = NAMED_OUTPUTS + MOST_PARTS,
-	NAMED_FIRST = NAMED_TURNED + MOST_PARTS
+	NAMED_FIRST = NAMED_TURNED + MOST_PARTS,
+	NAMED_WORDS = NAMED_ACT /* bf16 */
 };
 
 typedef struct Columns {
@@ -177,6 +177,7 @@ void cluster_sync(Columns *c);
 void meet(Columns *c, Reg named, uint32_t warps);
 void tell(Columns *c, Reg named, uint32_t warps); /* that others meet */
 void tallied_wait(Columns *c);                    /* leaves if the job stops before this update */
+uint32_t stop_words(const Columns *c);            /* bf16: the word of TALLIED also comes with so many HIDDEN */
 
 /* ---- rows.c ---- */
 
@@ -190,6 +191,15 @@ void errors_back(Columns *c, uint32_t warps);                  /* deltas of hidd
 
 void weights_move(Columns *c, bool out); /* from global memory, or back */
 PlaceNumbers rule_begin(Columns *c, const DevicePanel *p);
+/* Four weights side by side at `at`, and their state, each `size` bytes behind the other; v[1]: the weights */
+typedef struct RuleQuad {
+	Reg at;
+	uint32_t size;
+	Reg v[2 + MAX_STATE][4];
+} RuleQuad;
+void quad_load(Columns *c, RuleQuad *q);
+void quad_rule(Columns *c, const PlaceNumbers *n, const Reg g[4], RuleQuad *q);
+void quad_keep(Columns *c, const RuleQuad *q);
 /* Four weights side by side at `at`, and their state, each `size` bytes behind the other. w: the new weights */
 void rule_quad(Columns *c, const PlaceNumbers *n, const Reg g[4], Reg at, uint32_t size, Reg w[4]);
 void dense_emit(Columns *c); /* by the dense warps; both leave if the job stops */
@@ -211,7 +221,7 @@ typedef struct HalfColumns {
 	const InputColumns *in;
 	uint32_t shares;                /* blocks that have the same columns, and some of rows and inputs each */
 	uint32_t tiles, down, own_down; /* of weights from inputs: across and down, and down of a block; */
-	uint32_t chain;                 /* warps that take turns in the slices of a tile: 1 or 2 */
+	uint32_t chain;                 /* warps that have the slices of a tile: 1 or 2 */
 	bool once;                      /* a warp has 16 rows at most, for activations */
 	uint32_t to_down, to_across;    /* tiles of weights to outputs, of which a block has */
 	uint32_t own_tiles;             /* so many at most */
@@ -219,9 +229,9 @@ typedef struct HalfColumns {
 	uint32_t split;                 /* which so many warps share */
 	uint32_t from_rows, sent_bytes; /* inputs, and the true unit; new weights to outputs */
 	/* bytes in shared memory */
-	uint32_t at_from, from_pitch, at_start, at_master, master_size, at_prefix, at_to, to_pitch, to_start, to_size,
+	uint32_t at_from, from_pitch, at_start, at_master, master_size, at_prefix, at_to, to_tile, to_start, to_size,
 		at_own, own_size;
-	uint32_t at_act, act_row, at_act_h, act_pitch, at_delta_h, delta_pitch, at_hidden, hidden_pitch, at_sums;
+	uint32_t at_act, at_act_h, act_pitch, at_delta_h, delta_pitch, at_hidden, hidden_pitch, at_sums;
 	Reg group, share; /* of columns; which of its blocks */
 } HalfColumns;
 
@@ -236,6 +246,7 @@ Reg half_first(Columns *c);               /* of weights from inputs: number of t
 Reg half_tile(Columns *c, uint32_t slot); /* of weights to outputs: number of the block's tile */
 
 enum { SLICES_KEPT = 8 }; /* whose sums a warp keeps apart */
+enum { HALF_CHAINS = 7 }; /* tiles that two warps have, at most: each has a barrier */
 
 /* ---- half_passes.c ---- */
 
@@ -246,7 +257,13 @@ void half_turn(Columns *c); /* words of inputs, by warps that have no rows */
 /* ---- half_changes.c ---- */
 
 void half_dense(Columns *c, uint32_t first, uint32_t warps); /* sums of the block's slices, to blocks of tiles */
-void half_rules(Columns *c);                                 /* gradients of the block's weights, and the rule */
+void half_to_emit(Columns *c); /* loop of updates of a side warp: the block's weights to outputs */
+/* Weights from inputs: their gradient and the rule. All by each warp; or, of a tile, the first half of the slices by a
+ * warp without rows, which may begin before deltas are there, and the rest by one with rows. */
+void half_from(Columns *c);
+struct FromTiles *half_from_begin(Columns *c, uint32_t half);
+void half_from_first(Columns *c, const struct FromTiles *x);
+void half_from_second(Columns *c);
 
 /* ---- tallies.c ---- */
 

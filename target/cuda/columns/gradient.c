@@ -150,31 +150,52 @@ static Reg rule_place(Columns *c, const PlaceNumbers *n, Reg g, Reg at, uint32_t
 
 void rule_quad(Columns *c, const PlaceNumbers *n, const Reg g[4], Reg at, uint32_t size, Reg w[4])
 {
-	Kernel *k = c->k;
-	Emit *e = k->e;
-	const Formula *f = k->s->formula;
-	uint32_t loads = formula_uses(f, OP_LOAD), stores = formula_uses(f, OP_STORE);
-	Reg old[2 + MAX_STATE][4], bad = op2(e, REG_P, "setp.ne.u32", imm(0), imm(0));
+	RuleQuad q = { .at = at, .size = size };
+
+	quad_load(c, &q);
+	quad_rule(c, n, g, &q);
+	quad_keep(c, &q);
+	for (uint32_t i = 0; i < 4; i++)
+		w[i] = q.v[1][i];
+}
+
+void quad_load(Columns *c, RuleQuad *q)
+{
+	uint32_t loads = formula_uses(c->k->s->formula, OP_LOAD);
 
 	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
 		if (loads >> v & 1)
-			load_quad(e, "shared", old[v], at, (v - 1) * size);
+			load_quad(c->k->e, "shared", q->v[v], q->at, (v - 1) * q->size);
+}
+
+void quad_rule(Columns *c, const PlaceNumbers *n, const Reg g[4], RuleQuad *q)
+{
+	uint32_t loads = formula_uses(c->k->s->formula, OP_LOAD);
+
 	for (uint32_t i = 0; i < 4; i++) {
 		Reg variable[2 + MAX_STATE] = { g[i] };
 		for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-			variable[v] = loads >> v & 1 ? old[v][i] : imm_f(0);
-		place_values(k, n, variable);
+			variable[v] = loads >> v & 1 ? q->v[v][i] : imm_f(0);
+		place_values(c->k, n, variable);
 		for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-			old[v][i] = variable[v];
-		Reg none = op2(e, REG_F, "sub.rn.ftz.f32", variable[1], variable[1]);
+			q->v[v][i] = variable[v];
+	}
+}
+
+void quad_keep(Columns *c, const RuleQuad *q)
+{
+	Emit *e = c->k->e;
+	uint32_t stores = formula_uses(c->k->s->formula, OP_STORE);
+	Reg bad = op2(e, REG_P, "setp.ne.u32", imm(0), imm(0));
+
+	for (uint32_t i = 0; i < 4; i++) {
+		Reg none = op2(e, REG_F, "sub.rn.ftz.f32", q->v[1][i], q->v[1][i]);
 		ins(e, "or.pred $, $, $", bad, bad, op2(e, REG_P, "setp.neu.ftz.f32", none, imm_f(0)));
 	}
 	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
 		if (stores >> v & 1)
-			store_quad(e, "shared", at, (v - 1) * size, old[v]);
-	infinite_check(k, bad);
-	for (uint32_t i = 0; i < 4; i++)
-		w[i] = old[1][i];
+			store_quad(e, "shared", q->at, (v - 1) * q->size, q->v[v]);
+	infinite_check(c->k, bad);
 }
 
 /* ---- weights to outputs ---- */

@@ -13,48 +13,64 @@ static void sums_start(Emit *e, Reg sum[4], float value)
 
 /* ---- weights to outputs: sums of the block's slices ---- */
 
-void half_dense(Columns *c, uint32_t first, uint32_t warps)
+/* Sums of a slice of the block's rows, of some tiles. */
+typedef struct Dense {
+	Reg a, b, to, bar; /* addresses: operands; where sums go */
+	Reg sum[4], fa[2][4], fb[2][2];
+} Dense;
+
+static Dense dense_tile(Columns *c, Reg tile)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	uint32_t a_pitch = h->delta_pitch, b_pitch = h->act_pitch;
+	Reg down = divide(e, tile, h->to_across), across = modulo(e, tile, h->to_across, down);
+	Reg slot = divide(e, tile, c->blocks), rank = modulo(e, tile, c->blocks, slot);
+	Reg to = add(e, mad(e, slot, TILE, mad(e, c->lane, 16, k->memory)), imm(h->at_sums));
+	Dense x;
+
+	x.a = add(e, add(e, mad(e, down, 32, k->memory), lane_place(k, h->delta_pitch, true)), imm(h->at_delta_h));
+	x.b = add(e, add(e, mad(e, across, 16, k->memory), lane_place(k, h->act_pitch, false)), imm(h->at_act_h));
+	rank = op2(e, REG_R, "sub.u32", imm(c->blocks - 1), rank);
+	x.to = remote(c, rank, mad(e, mul(e, k->member, k->block_rows / SLICE), h->own_size, to));
+	x.bar = remote(c, rank, bar_at(c, BAR_DELTA));
+	return x;
+}
+
+void half_dense(Columns *c, uint32_t first, uint32_t warps)
+{
+	enum { AT_ONCE = 2 };
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	const HalfColumns *h = c->half;
+	uint32_t tiles = h->to_down * h->to_across, at_once = tiles % (AT_ONCE * warps) == 0 ? AT_ONCE : 1;
 	Reg zero[4];
 
 	remark(e, "sums of weights to outputs");
 	sums_start(e, zero, 0);
-	Reg own = op2(e, REG_R, "sub.u32", c->warp, imm(first)), bar = bar_at(c, BAR_DELTA);
-	Loop l = loop_begin(e, own, imm(h->to_down * h->to_across), warps);
-	Reg down = divide(e, l.i, h->to_across), across = modulo(e, l.i, h->to_across, down);
-	Reg a = add(e, add(e, mad(e, down, 32, k->memory), lane_place(k, a_pitch, true)), imm(h->at_delta_h));
-	Reg b = add(e, add(e, mad(e, across, 16, k->memory), lane_place(k, b_pitch, false)), imm(h->at_act_h));
-	Reg slot = divide(e, l.i, c->blocks), rank = modulo(e, l.i, c->blocks, slot);
-	rank = op2(e, REG_R, "sub.u32", imm(c->blocks - 1), rank);
-	Reg to = add(e, mad(e, slot, TILE, mad(e, c->lane, 16, k->memory)), imm(h->at_sums));
-	Reg number = mul(e, k->member, k->block_rows / SLICE);
-	to = remote(c, rank, mad(e, number, h->own_size, to));
-	bar = remote(c, rank, bar);
+	Loop l = loop_begin(e, op2(e, REG_R, "sub.u32", c->warp, imm(first)), imm(tiles), at_once * warps);
+	Dense x[AT_ONCE];
+	for (uint32_t i = 0; i < at_once; i++)
+		x[i] = dense_tile(c, add(e, l.i, imm(i * warps)));
 	for (uint32_t s = 0; s < k->block_rows / SLICE; s++) {
-		Reg sum[4], fa[4], fb[2];
-		sums_start(e, sum, 0);
-		for (uint32_t step = 0; step < 2; step++) {
-			fragments_load(k, fa, 4, true, a, (SLICE * s + 16 * step) * a_pitch);
-			fragments_load(k, fb, 2, true, b, (SLICE * s + 16 * step) * b_pitch);
-			multiply_add(e, sum, fa, fb, step ? NULL : zero);
+		for (uint32_t i = 0; i < 2 * at_once; i++) {
+			Dense *d = &x[i / 2];
+			fragments_load(k, d->fa[i % 2], 4, true, d->a, (SLICE * s + 16 * (i % 2)) * h->delta_pitch);
+			fragments_load(k, d->fb[i % 2], 2, true, d->b, (SLICE * s + 16 * (i % 2)) * h->act_pitch);
 		}
-		quad_send(c, less(e, imm(0), imm(1)), to, s * h->own_size, sum, bar);
+		for (uint32_t i = 0; i < at_once; i++)
+			for (uint32_t j = 0; j < 4; j++)
+				x[i].sum[j] = reg(e, REG_F);
+		for (uint32_t i = 0; i < 2 * at_once; i++)
+			multiply_add(e, x[i % at_once].sum, x[i % at_once].fa[i / at_once], x[i % at_once].fb[i / at_once],
+			             i < at_once ? zero : NULL);
+		for (uint32_t i = 0; i < at_once; i++)
+			quad_send(c, imm(1), x[i].to, s * h->own_size, x[i].sum, x[i].bar);
 	}
 	loop_end(e, &l);
 }
 
 /* ---- weights to outputs: the block's tiles ---- */
-
-/* Of a tile, a quad of weights of each lane. */
-typedef struct SentQuad {
-	Reg row, col, w[4];
-	Reg is_row, is_bias; /* P */
-	Reg half[2];
-} SentQuad;
 
 /* Sums of a lane are pairs of rows 8 apart: two lanes make quads of them, the first one of the upper row. */
 static void lanes_quad(Columns *c, const Reg sum[4], Reg q[4])
@@ -72,44 +88,50 @@ static void lanes_quad(Columns *c, const Reg sum[4], Reg q[4])
 	}
 }
 
-static SentQuad sent_quad(Columns *c, Reg down, Reg across, const Reg w[4])
+/* Number i of the blocks, from this one on. */
+static Reg turned_rank(Columns *c, uint32_t i)
 {
-	Kernel *k = c->k;
-	Emit *e = k->e;
-	Reg odd = op2(e, REG_R, "and.b32", c->lane, imm(1)), v[4];
-	Reg quad = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", c->lane, imm(1)), imm(1));
-	SentQuad q = { .row = add(e, mad(e, down, 16, k->half->row_of_lane), mul(e, odd, 8)) };
+	Emit *e = c->k->e;
+	Reg rank = add(e, c->k->member, imm(i));
 
-	q.col = mad(e, across, 8, mul(e, quad, 4));
-	lanes_quad(c, w, q.w);
-	q.is_row = less(e, q.row, imm(c->outputs));
-	q.is_bias = op2(e, REG_P, "and.pred", same(e, q.col, imm(c->hidden & ~3u)), q.is_row);
-	q.is_row = op2(e, REG_P, "and.pred", q.is_row, less(e, q.col, imm(c->hidden)));
-	for (uint32_t i = 0; i < 4; i++)
-		v[i] = c->hidden % 4 == 0
-		           ? q.w[i]
-		           : op3(e, REG_F, "selp.f32", q.w[i], imm_f(0), less(e, add(e, q.col, imm(i)), imm(c->hidden)));
-	q.half[0] = half_pair(e, v[0], v[1]);
-	q.half[1] = half_pair(e, v[2], v[3]);
-	return q;
+	return op3(e, REG_R, "selp.u32", rank, add(e, rank, imm(-c->blocks)), less(e, rank, imm(c->blocks)));
 }
 
-/* New weights to all blocks, for the next update. */
-static void tile_send(Columns *c, const SentQuad *q)
+/* New weights to all blocks, for the next update: of a tile, 8 bytes of each lane side by side. */
+static void tile_send(Columns *c, Reg down, Reg across, const Reg w[4])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
 	Reg base = add(e, mad(e, op2(e, REG_R, "xor.b32", c->parity, imm(1)), h->to_size, k->memory), imm(h->at_to));
-	Reg to = mad(e, q->row, h->to_pitch, mad(e, q->col, 2, base)), bar = bar_at(c, BAR_ACT);
-	Reg start = add(e, mad(e, q->row, 4, base), imm(h->to_start)), bias = op1(e, REG_R, "mov.b32", q->w[c->hidden % 4]);
+	Reg row = mad(e, op2(e, REG_R, "and.b32", c->lane, imm(1)), 8, k->half->row_of_lane), q[4], v[4], half[2], bar;
+	Reg quad = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", c->lane, imm(1)), imm(1));
+	Reg col = mad(e, across, 8, mul(e, quad, 4)), to = mad(e, across, h->to_tile, mad(e, down, 256, base));
 
-	Loop l = loop_count(e, c->blocks);
-	Reg there = remote(c, l.i, bar);
-	words_send(c, q->is_row, remote(c, l.i, to), 0, q->half, 2, there);
-	if (c->to->bias != NO_BIAS)
-		words_send(c, q->is_bias, remote(c, l.i, start), 0, &bias, 1, there);
-	loop_end(e, &l);
+	to = mad(e, row, 16, mad(e, quad, 8, to));
+	lanes_quad(c, w, q);
+	for (uint32_t i = 0; i < 4; i++)
+		v[i] = op3(e, REG_F, "selp.f32", q[i], imm_f(0), less(e, add(e, col, imm(i)), imm(c->hidden)));
+	for (uint32_t i = 0; i < 2; i++)
+		half[i] = half_pair(e, v[2 * i], v[2 * i + 1]);
+	bar = bar_at(c, BAR_ACT);
+	uint32_t none = if_begin(e, less(e, across, imm((uint32_t)ceil_div(c->hidden, 8))));
+	for (uint32_t i = 0; i < c->blocks; i++) {
+		Reg rank = turned_rank(c, i);
+		words_send(c, imm(1), remote(c, rank, to), 0, half, 2, remote(c, rank, bar));
+	}
+	if_end(e, none);
+	if (c->to->bias == NO_BIAS)
+		return;
+	uint32_t other = if_begin(e, same(e, across, imm(c->hidden / 8)));
+	Reg own = mad(e, down, 16, row), bias = op1(e, REG_R, "mov.b32", q[c->hidden % 4]);
+	Reg is = op2(e, REG_P, "and.pred", same(e, col, imm(c->hidden & ~3u)), less(e, own, imm(c->outputs)));
+	Reg start = add(e, mad(e, own, 4, base), imm(h->to_start));
+	for (uint32_t i = 0; i < c->blocks; i++) {
+		Reg rank = turned_rank(c, i);
+		words_send(c, is, remote(c, rank, start), 0, &bias, 1, remote(c, rank, bar));
+	}
+	if_end(e, other);
 }
 
 static void own_tile(Columns *c, const PlaceNumbers *n, uint32_t slot)
@@ -130,34 +152,69 @@ static void own_tile(Columns *c, const PlaceNumbers *n, uint32_t slot)
 		for (uint32_t i = 0; i < 4; i++)
 			ins(e, "add.rn.ftz.f32 $, $, $", sum[i], sum[i], x[s][i]);
 	rule_quad(c, n, sum, add(e, at, imm(h->at_own + slot * TILE)), h->own_size, w);
-	SentQuad q = sent_quad(c, down, across, w);
-	tile_send(c, &q);
+	tile_send(c, down, across, w);
 	if_end(e, none);
+}
+
+/* Sums of the block's tiles, of the next update. */
+static void sums_expect(Columns *c)
+{
+	Emit *e = c->k->e;
+	const HalfColumns *h = c->half;
+	uint32_t other = if_begin(e, same(e, c->lane, imm(0)));
+	Reg tiles = op1(e, REG_R, "mov.u32", imm(0));
+
+	for (uint32_t slot = 0; slot < h->own_tiles; slot++)
+		ins(e, "@$ add.u32 $, $, 1", less(e, half_tile(c, slot), imm(h->to_down * h->to_across)), tiles, tiles);
+	bar_expect(c, BAR_DELTA, mul(e, tiles, h->slices * TILE));
+	if_end(e, other);
+}
+
+/* Numbers of the rule are those of this update until the copying warp has been told. */
+void half_to_emit(Columns *c)
+{
+	Emit *e = c->k->e;
+
+	remark(e, "weights to outputs, bf16");
+	sums_expect(c);
+	UpdateLoop l = updates_begin(c);
+	tallied_wait(c);
+	PlaceNumbers n = rule_begin(c, c->to);
+	bar_wait(c, bar_at(c, BAR_DELTA), c->parity);
+	sums_expect(c);
+	for (uint32_t slot = 0; slot < c->half->own_tiles; slot++)
+		own_tile(c, &n, slot);
+	tell(c, imm(NAMED_END), c->warps + 2);
+	updates_end(c, &l);
 }
 
 /* ---- weights from inputs ---- */
 
 /* Some tiles of 16 inputs by 8 columns side by side, of a warp. */
-typedef struct FromTiles {
-	Reg tile, first; /* down, in the block; the slice that comes next */
-	Reg a, b;        /* addresses of the lane's words of inputs and of deltas, in that slice */
-	uint32_t slices; /* sums of so many are kept apart */
-	Reg (*own)[4];   /* [slices][tiles] */
-	Reg (*sum)[4];   /* [tiles] */
-} FromTiles;
+struct FromTiles {
+	Reg tile, first;  /* down, in the block; the slice that comes next */
+	Reg a, b;         /* addresses of the lane's words of inputs and of deltas, in that slice */
+	uint32_t slices;  /* sums of so many are kept apart */
+	Reg (*own)[4];    /* [slices][tiles] */
+	Reg (*sum)[4];    /* [tiles] */
+	Reg (*f)[2][4];   /* [slices]: operands of inputs */
+	RuleQuad *weight; /* [tiles] */
+	PlaceNumbers rule;
+};
+typedef struct FromTiles FromTiles;
 
 /* Operands of 32 rows. */
-static void slice_fragments(Columns *c, const FromTiles *x, uint32_t slice, Reg f[2][4])
+static void slice_fragments(Columns *c, const FromTiles *x, uint32_t slice)
 {
 	Kernel *k = c->k;
 	Reg word[2];
 
 	for (uint32_t r = 0; r < 2; r++)
 		word[r] = load(k->e, REG_R, "ld.shared.u32", x->a, slice * k->half->transposed_row + 32 * r);
-	bits_fragments(k, word, 2, f);
+	bits_fragments(k, word, 2, x->f[slice]);
 }
 
-static void slice_multiply(Columns *c, const FromTiles *x, uint32_t slice, Reg f[2][4], const Reg zero[4])
+static void slice_multiply(Columns *c, const FromTiles *x, uint32_t slice, const Reg zero[4])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
@@ -168,12 +225,25 @@ static void slice_multiply(Columns *c, const FromTiles *x, uint32_t slice, Reg f
 		for (uint32_t i = 0; i < 4; i++)
 			own[i] = reg(e, REG_F);
 		fragments_load(k, d, 4, true, x->b, slice * SLICE * h->hidden_pitch + 16 * j);
-		multiply_add(e, own, f[0], d, zero);
-		multiply_add(e, own, f[1], d + 2, NULL);
+		multiply_add(e, own, x->f[slice][0], d, zero);
+		multiply_add(e, own, x->f[slice][1], d + 2, NULL);
 	}
 }
 
-/* Slices that have rows. */
+/* Sums of the warp's slices; operands of the first `ahead` are there. */
+static void slices_multiply(Columns *c, const FromTiles *x, uint32_t ahead)
+{
+	Reg zero[4];
+
+	sums_start(c->k->e, zero, 0);
+	for (uint32_t s = 0; s < x->slices; s++) {
+		if (s >= ahead)
+			slice_fragments(c, x, s);
+		slice_multiply(c, x, s, zero);
+	}
+}
+
+/* Those that have rows, in order. */
 static void slices_join(Columns *c, const FromTiles *x)
 {
 	Emit *e = c->k->e;
@@ -188,13 +258,6 @@ static void slices_join(Columns *c, const FromTiles *x)
 	}
 }
 
-static Reg prefix_at(Columns *c, Reg tile)
-{
-	Emit *e = c->k->e;
-
-	return add(e, mad(e, tile, c->half->tiles * TILE, mad(e, c->lane, 16, c->k->memory)), imm(c->half->at_prefix));
-}
-
 /* Number i of the other blocks that have the same columns. */
 static Reg other_share(Columns *c, uint32_t i)
 {
@@ -206,36 +269,65 @@ static Reg other_share(Columns *c, uint32_t i)
 	return mad(e, h->group, h->shares, share);
 }
 
-/* New weights of a tile: rounded ones, and what sums begin with, in all blocks that have the columns. */
+/* New weights of a tile: rounded ones, and what sums begin with, in all blocks that have the columns. Most tiles have
+ * 16 inputs, so that no lane has anything to decide. */
 static void tile_round(Columns *c, Reg row, uint32_t j, const Reg w[4])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	Reg own = add(e, k->half->col_of_lane, imm(8 * j)), is = less(e, add(e, c->first_column, own), imm(c->hidden));
-	Reg to = add(e, mad(e, row, h->from_pitch, mad(e, own, 2, k->memory)), imm(h->at_from));
-	Reg start = add(e, mad(e, own, 4, k->memory), imm(h->at_start)), bar = bar_at(c, BAR_FROM);
+	Reg own = add(e, k->half->col_of_lane, imm(8 * j)), bar = bar_at(c, BAR_FROM);
+	Reg to = add(e, mad(e, row, h->from_pitch, mad(e, own, 2, k->memory)), imm(h->at_from)), half[2];
+	Reg start = add(e, mad(e, own, 4, k->memory), imm(h->at_start));
+	Reg first = op2(e, REG_R, "sub.u32", row, k->half->row_of_lane);
+	uint32_t end = label(e);
 
+	for (uint32_t r = 0; r < 2; r++)
+		half[r] = half_pair(e, w[2 * r], w[2 * r + 1]);
+	uint32_t some = if_begin(e, less(e, first, imm(c->inputs < 16 ? 0 : c->inputs - 15)));
+	for (uint32_t i = 0; i < h->shares - 1; i++) {
+		Reg rank = other_share(c, i), there = remote(c, rank, bar), at = remote(c, rank, to);
+		for (uint32_t r = 0; r < 2; r++)
+			words_send(c, imm(1), at, 8 * r * h->from_pitch, half + r, 1, there);
+	}
+	for (uint32_t r = 0; r < 2; r++)
+		ins(e, "st.shared.u32 [$+#], $", to, 8 * r * h->from_pitch, half[r]);
+	ins(e, "bra L#", end);
+	if_end(e, some);
 	for (uint32_t r = 0; r < 2; r++) {
-		uint32_t down = 8 * r * h->from_pitch;
-		Reg at = add(e, row, imm(8 * r)), is_input = op2(e, REG_P, "and.pred", is, less(e, at, imm(c->inputs)));
-		Reg is_bias = op2(e, REG_P, "and.pred", is, same(e, at, imm(c->inputs)));
-		Reg half = half_pair(e, w[2 * r], w[2 * r + 1]), bias[2];
+		Reg at = add(e, row, imm(8 * r)), is_input = less(e, at, imm(c->inputs)), bias[2];
+		Reg is_bias = same(e, at, imm(c->inputs));
 		for (uint32_t i = 0; i < 2; i++)
 			bias[i] = op1(e, REG_R, "mov.b32", w[2 * r + i]);
-		ins(e, "@$ st.shared.u32 [$+#], $", is_input, to, down, half);
+		ins(e, "@$ st.shared.u32 [$+#], $", is_input, to, 8 * r * h->from_pitch, half[r]);
 		if (c->from->bias != NO_BIAS)
 			ins(e, "@$ st.shared.v2.u32 [$], {$, $}", is_bias, start, bias[0], bias[1]);
 		for (uint32_t i = 0; i < h->shares - 1; i++) {
 			Reg rank = other_share(c, i), there = remote(c, rank, bar);
-			words_send(c, is_input, remote(c, rank, to), down, &half, 1, there);
+			words_send(c, is_input, remote(c, rank, to), 8 * r * h->from_pitch, half + r, 1, there);
 			if (c->from->bias != NO_BIAS)
 				words_send(c, is_bias, remote(c, rank, start), 0, bias, 2, there);
 		}
 	}
+	label_here(e, end);
 }
 
-static void from_update(Columns *c, const PlaceNumbers *n, const FromTiles *x)
+/* Numbers of the rule; weights and their state. */
+static void weights_load(Columns *c, FromTiles *x)
+{
+	Emit *e = c->k->e;
+	const HalfColumns *h = c->half;
+
+	x->rule = rule_begin(c, c->from);
+	for (uint32_t j = 0; j < h->tiles; j++) {
+		Reg at = mad(e, mad(e, x->tile, h->tiles, imm(j)), TILE, mad(e, c->lane, 16, c->k->memory));
+		x->weight[j] = (RuleQuad){ .at = add(e, at, imm(h->at_master)), .size = h->master_size };
+		quad_load(c, &x->weight[j]);
+	}
+}
+
+/* New weights, rounded. */
+static void weights_change(Columns *c, const FromTiles *x)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
@@ -249,69 +341,40 @@ static void from_update(Columns *c, const PlaceNumbers *n, const FromTiles *x)
 		if_end(e, all);
 	}
 	for (uint32_t j = 0; j < h->tiles; j++) {
-		Reg w[4], at = mad(e, mad(e, x->tile, h->tiles, imm(j)), TILE, mad(e, c->lane, 16, k->memory));
-		rule_quad(c, n, x->sum[j], add(e, at, imm(h->at_master)), h->master_size, w);
-		tile_round(c, row, j, w);
+		quad_rule(c, &x->rule, x->sum[j], &x->weight[j]);
+		tile_round(c, row, j, x->weight[j].v[1]);
 	}
 }
 
+static void weights_keep(Columns *c, const FromTiles *x)
+{
+	for (uint32_t j = 0; j < c->half->tiles; j++)
+		quad_keep(c, &x->weight[j]);
+}
+
 /* Tiles that are number `tile` down in the block; the warp's slices begin with `first`. */
-static FromTiles from_tiles(Columns *c, Reg tile, Reg first)
+static FromTiles *from_tiles(Columns *c, Reg tile, uint32_t first)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
 	Arena *a = &k->s->cx->scratch;
-	FromTiles x = { .tile = tile, .first = reg(e, REG_R), .a = reg(e, REG_R), .b = reg(e, REG_R) };
-	Reg input = mul(e, add(e, half_first(c), tile), 16);
+	FromTiles *x = NEW(a, 1, FromTiles);
+	Reg input = mul(e, add(e, half_first(c), tile), 16), row = add(e, c->lane, imm(first * SLICE));
 
-	for (x.slices = SLICES_KEPT / h->tiles; h->slices / h->chain % x.slices;)
-		x.slices--;
-	x.own = (Reg(*)[4])NEW(a, 4 * (size_t)x.slices * h->tiles, Reg);
-	x.sum = (Reg(*)[4])NEW(a, 4 * (size_t)h->tiles, Reg);
-	ins(e, "mov.u32 $, $", x.first, first);
-	ins(e, "mov.u32 $, $", x.a, mad(e, first, k->half->transposed_row, bits_input_at(k, h->in, input)));
-	ins(e, "add.u32 $, $, #", x.b, mad(e, mad(e, first, SLICE, c->lane), h->hidden_pitch, k->memory), h->at_hidden);
+	*x = (FromTiles){ .tile = tile, .first = reg(e, REG_R), .a = reg(e, REG_R), .b = reg(e, REG_R) };
+	for (x->slices = SLICES_KEPT / h->tiles; h->slices / h->chain % x->slices;)
+		x->slices--;
+	x->own = (Reg(*)[4])NEW(a, 4 * (size_t)x->slices * h->tiles, Reg);
+	x->sum = (Reg(*)[4])NEW(a, 4 * (size_t)h->tiles, Reg);
+	x->f = (Reg(*)[2][4])NEW(a, 8 * (size_t)x->slices, Reg);
+	x->weight = NEW(a, h->tiles, RuleQuad);
+	ins(e, "mov.u32 $, #", x->first, first);
+	ins(e, "add.u32 $, $, #", x->a, bits_input_at(k, h->in, input), first * k->half->transposed_row);
+	ins(e, "add.u32 $, $, #", x->b, mad(e, row, h->hidden_pitch, k->memory), h->at_hidden);
 	for (uint32_t j = 0; j < h->tiles; j++)
-		sums_start(e, x.sum[j], -0.0f);
+		sums_start(e, x->sum[j], -0.0f);
 	return x;
-}
-
-/* The warp's slices, in turns. Of two warps, operands of the first slices are made before deltas are there, and the
- * second warp (half: 1) waits for the sum of the first, with the numbers of the rule. */
-static void from_sums(Columns *c, const FromTiles *x, Reg half, PlaceNumbers *n)
-{
-	enum { AHEAD = 4 };
-	Emit *e = c->k->e;
-	const HalfColumns *h = c->half;
-	uint32_t ahead = h->chain > 1 ? min_u32(AHEAD, x->slices) : 0;
-	Reg zero[4], f[SLICES_KEPT][2][4];
-
-	sums_start(e, zero, 0);
-	for (uint32_t s = 0; s < ahead; s++)
-		slice_fragments(c, x, s, f[s]);
-	if (h->chain > 1)
-		bar_wait(c, mad(e, half, 8, bar_at(c, BAR_HIDDEN)), c->parity);
-	spent(c->k, SPENT_KINDS + 7);
-	Loop l = loop_count(e, h->slices / h->chain / x->slices);
-	for (uint32_t s = 0; s < x->slices; s++) {
-		if (s >= ahead)
-			slice_fragments(c, x, s, f[s]);
-		slice_multiply(c, x, s, f[s], zero);
-	}
-	if (h->chain > 1) {
-		uint32_t first = if_begin(e, op2(e, REG_P, "setp.ne.u32", half, imm(0)));
-		*n = rule_begin(c, c->from);
-		bar_wait(c, mad(e, x->tile, 8, bar_at(c, BAR_CHAIN)), c->parity);
-		for (uint32_t j = 0; j < h->tiles; j++)
-			load_quad_to(e, "shared", x->sum[j], prefix_at(c, x->tile), j * TILE);
-		if_end(e, first);
-	}
-	slices_join(c, x);
-	ins(e, "add.u32 $, $, #", x->first, x->first, x->slices);
-	ins(e, "add.u32 $, $, #", x->a, x->a, x->slices * c->k->half->transposed_row);
-	ins(e, "add.u32 $, $, #", x->b, x->b, x->slices * SLICE * h->hidden_pitch);
-	loop_end(e, &l);
 }
 
 /* Tiles of this block, down. */
@@ -324,66 +387,125 @@ static Reg tiles_down(Columns *c)
 	return op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", end, first), imm(h->own_down));
 }
 
-/* Each warp has all slices of its tiles. */
-static void from_whole(Columns *c)
-{
-	Emit *e = c->k->e;
-	PlaceNumbers n = rule_begin(c, c->from);
+/* ---- each warp has all slices of its tiles ---- */
 
-	bar_wait(c, bar_at(c, BAR_HIDDEN), c->parity);
-	Loop l = loop_begin(e, c->warp, tiles_down(c), c->warps);
-	FromTiles x = from_tiles(c, l.i, imm(0));
-	from_sums(c, &x, imm(0), &n);
-	from_update(c, &n, &x);
-	loop_end(e, &l);
-}
-
-/* A warp sums the first half of the slices, another one goes on with the others. */
-static void from_halves(Columns *c)
+void half_from(Columns *c)
 {
 	Emit *e = c->k->e;
 	const HalfColumns *h = c->half;
-	Reg half = divide(e, c->warp, h->own_down), tile = modulo(e, c->warp, h->own_down, half);
-	Reg is = op2(e, REG_P, "and.pred", less(e, half, imm(2)), less(e, tile, tiles_down(c)));
-	uint32_t none = if_begin(e, is), end = label(e);
-	FromTiles x = from_tiles(c, tile, mul(e, half, h->slices / 2));
-	PlaceNumbers n;
-
-	from_sums(c, &x, half, &n);
-	uint32_t other = if_begin(e, same(e, half, imm(0)));
-	for (uint32_t j = 0; j < h->tiles; j++)
-		store_quad(e, "shared", prefix_at(c, x.tile), j * TILE, x.sum[j]);
-	bar_tell(c, mad(e, x.tile, 8, bar_at(c, BAR_CHAIN)));
-	ins(e, "bra L#", end);
-	if_end(e, other);
-	from_update(c, &n, &x);
-	label_here(e, end);
-	if_end(e, none);
-}
-
-/* Tiles of weights to outputs, whose sums come first; then those from inputs, by all warps. */
-void half_rules(Columns *c)
-{
-	Kernel *k = c->k;
-	Emit *e = k->e;
-	const HalfColumns *h = c->half;
-	uint32_t busy = h->chain * h->own_down % c->warps, to = busy + h->own_tiles <= c->warps ? busy : 0;
 
 	tallied_wait(c);
-	remark(e, "weights to outputs, bf16");
-	for (uint32_t slot = 0; slot < h->own_tiles; slot++) {
-		uint32_t other = if_begin(e, same(e, c->warp, imm((to + slot) % c->warps)));
-		PlaceNumbers m = rule_begin(c, c->to);
-		bar_wait(c, bar_at(c, BAR_DELTA), c->parity);
-		own_tile(c, &m, slot);
-		if_end(e, other);
-	}
 	remark(e, "weights from inputs, bf16");
 	uint32_t none = if_begin(e, c->has_columns);
-	if (h->chain > 1)
-		from_halves(c);
-	else
-		from_whole(c);
+	bar_wait(c, bar_at(c, BAR_HIDDEN), c->parity);
+	Loop l = loop_begin(e, c->warp, tiles_down(c), c->warps);
+	FromTiles *x = from_tiles(c, l.i, 0);
+	Loop turns = loop_count(e, h->slices / x->slices);
+	slices_multiply(c, x, 0);
+	slices_join(c, x);
+	ins(e, "add.u32 $, $, #", x->first, x->first, x->slices);
+	ins(e, "add.u32 $, $, #", x->a, x->a, x->slices * c->k->half->transposed_row);
+	ins(e, "add.u32 $, $, #", x->b, x->b, x->slices * SLICE * h->hidden_pitch);
+	loop_end(e, &turns);
+	weights_load(c, x);
+	weights_change(c, x);
+	weights_keep(c, x);
+	loop_end(e, &l);
 	if_end(e, none);
 	bar_tell(c, bar_at(c, BAR_FROM));
+}
+
+/* ---- two warps have a tile: one without rows the first half of its slices, one with rows the others ---- */
+
+enum { SLICES_AHEAD = 4 }; /* whose operands are made before deltas are there */
+
+/* The barrier of two warps that have a tile. Of 16 in a block, others have 1, 2, 4, 6, and 8 to 11. */
+static Reg chain_named(Columns *c, Reg tile)
+{
+	const uint32_t named = 0x0fedc753; /* 4 bits each: HALF_CHAINS of them */
+	Emit *e = c->k->e;
+
+	return op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", imm(named), mul(e, tile, 4)), imm(15));
+}
+
+static Reg prefix_at(Columns *c, Reg tile)
+{
+	Emit *e = c->k->e;
+
+	return add(e, mad(e, tile, c->half->tiles * TILE, mad(e, c->lane, 16, c->k->memory)), imm(c->half->at_prefix));
+}
+
+/* Number of the warp's tile, if there is one. */
+static Reg warp_tile(Columns *c, uint32_t half)
+{
+	return half ? c->warp : op2(c->k->e, REG_R, "sub.u32", c->warp, imm(c->pass_warps));
+}
+
+static Reg has_tile(Columns *c, uint32_t half)
+{
+	return op2(c->k->e, REG_P, "and.pred", c->has_columns, less(c->k->e, warp_tile(c, half), tiles_down(c)));
+}
+
+/* A warp without a tile makes operands of another one's: registers that only some define would be kept all the time. */
+FromTiles *half_from_begin(Columns *c, uint32_t half)
+{
+	Emit *e = c->k->e;
+	const HalfColumns *h = c->half;
+	Reg last = op2(e, REG_R, "sub.u32", imm(h->down - 1), half_first(c));
+	FromTiles *x = from_tiles(c, op2(e, REG_R, "min.s32", warp_tile(c, half), last), half * (h->slices / 2));
+
+	for (uint32_t s = 0; s < min_u32(SLICES_AHEAD, x->slices); s++)
+		slice_fragments(c, x, s);
+	return x;
+}
+
+/* Deltas are there; the word that came with them says whether the job goes on. */
+static void half_multiply(Columns *c, const FromTiles *x, uint32_t half)
+{
+	Emit *e = c->k->e;
+
+	bar_wait(c, bar_at(c, BAR_HIDDEN + half), c->parity);
+	spent(c->k, SPENT_KINDS + 7);
+	Reg stop = load(e, REG_R, "ld.shared.u32", mad(e, c->parity, 4, c->k->memory), c->at_stop + 8 * (1 + half));
+	slices_multiply(c, x, SLICES_AHEAD);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", stop, imm(0)), c->done);
+}
+
+void half_from_first(Columns *c, const FromTiles *x)
+{
+	Emit *e = c->k->e;
+	uint32_t end = label(e), none = if_begin(e, has_tile(c, 0));
+
+	half_multiply(c, x, 0);
+	slices_join(c, x);
+	for (uint32_t j = 0; j < c->half->tiles; j++)
+		store_quad(e, "shared", prefix_at(c, x->tile), j * TILE, x->sum[j]);
+	tell(c, chain_named(c, x->tile), 2);
+	ins(e, "bra L#", end);
+	if_end(e, none);
+	tallied_wait(c);
+	label_here(e, end);
+	bar_tell(c, bar_at(c, BAR_FROM));
+}
+
+void half_from_second(Columns *c)
+{
+	Emit *e = c->k->e;
+	uint32_t end = label(e), none = if_begin(e, has_tile(c, 1));
+	FromTiles *x = half_from_begin(c, 1);
+
+	half_multiply(c, x, 1);
+	weights_load(c, x);
+	meet(c, chain_named(c, x->tile), 2);
+	for (uint32_t j = 0; j < c->half->tiles; j++)
+		load_quad_to(e, "shared", x->sum[j], prefix_at(c, x->tile), j * TILE);
+	slices_join(c, x);
+	weights_change(c, x);
+	bar_tell(c, bar_at(c, BAR_FROM)); /* others wait for no more than this */
+	weights_keep(c, x);
+	ins(e, "bra L#", end);
+	if_end(e, none);
+	tallied_wait(c);
+	bar_tell(c, bar_at(c, BAR_FROM));
+	label_here(e, end);
 }

@@ -14,8 +14,11 @@
  *
  * What an update waits for is latency, of the network between blocks and of chains of products. So operands of bits are
  * made before what they are multiplied with is there, and half of the warps turn bits and form sums of weights to
- * outputs while the others have the rows. A tile of weights from inputs has two warps, if there are enough: one sums
- * the first slices, the other one those that follow, and goes on when the sum of the first is there.
+ * outputs while the others have the rows. A tile of weights from inputs has two warps, if there are enough: one without
+ * rows sums the first slices, one with rows those that follow, and goes on when the sum of the first is there. No
+ * worker waits for verdicts, for the rule of weights to outputs, or twice for other blocks between deltas and weights.
+ * What a warp sends lies side by side in the other block as its lanes have it: the network takes 32 bytes that lie
+ * apart as long as 64 to 128 that do not.
  *
  * Every block has a tile of weights to outputs, and all blocks send all of their slices in every update, also those
  * without rows, after they have said what they expect; weights from inputs are there (FROM) only when the block has
@@ -107,7 +110,8 @@ static void plan_rows(Columns *c)
 			break;
 	c->pass_warps = h->row_tiles * h->split;
 	h->once = c->rows <= 16 * c->warps * h->shares;
-	h->chain = 2 * h->own_down <= c->warps && h->slices % 2 == 0 && h->slices / 2 * h->tiles <= SLICES_KEPT ? 2 : 1;
+	bool two = h->own_down <= min_u32(c->pass_warps, c->warps - c->pass_warps) && h->own_down <= HALF_CHAINS;
+	h->chain = two && h->slices % 2 == 0 && h->slices / 2 * h->tiles <= SLICES_KEPT ? 2 : 1;
 }
 
 static void plan_memory(Columns *c)
@@ -126,14 +130,13 @@ static void plan_memory(Columns *c)
 	h->master_size = h->own_down * h->tiles * TILE;
 	h->at_master = take(c, (uint64_t)h->master_size * values);
 	h->at_prefix = take(c, h->chain > 1 ? h->master_size : 0);
-	h->to_pitch = odd_16s(2 * round_up(c->hidden, 16));
-	h->to_start = (uint32_t)round_up(c->outputs, 16) * h->to_pitch;
+	h->to_tile = (uint32_t)round_up(c->outputs, 16) * 16;
+	h->to_start = (uint32_t)round_up(c->hidden, 16) / 8 * h->to_tile;
 	h->to_size = h->to_start + (uint32_t)round_up(c->outputs, 16) * 4;
 	h->at_to = take(c, 2 * (uint64_t)h->to_size);
 	h->own_size = h->own_tiles * TILE;
 	h->at_own = take(c, (uint64_t)h->own_size * values);
-	h->act_row = ((uint32_t)round_up(c->hidden, 32) + 8) * 4; /* pairs of four rows in different banks */
-	h->at_act = take(c, (uint64_t)h->act_row * k->block_rows);
+	h->at_act = take(c, (uint64_t)round_up(c->hidden, 16) * 4 * k->block_rows);
 	h->act_pitch = odd_16s(2 * round_up(c->hidden + bias, 16));
 	h->at_act_h = take(c, (uint64_t)h->act_pitch * k->block_rows);
 	h->delta_pitch = odd_16s(2 * round_up(c->outputs, 16));
@@ -181,7 +184,7 @@ const char *half_columns_plan(Columns *c)
 	if (h->to_down * h->to_across < c->blocks)
 		return "weights to outputs";
 	h->own_tiles = (uint32_t)ceil_div(h->to_down * h->to_across, c->blocks);
-	h->sent_bytes = c->outputs * c->quads * 8 + (c->to->bias != NO_BIAS ? c->outputs * 4 : 0);
+	h->sent_bytes = h->to_down * (uint32_t)ceil_div(c->hidden, 8) * 256 + (c->to->bias != NO_BIAS ? c->outputs * 4 : 0);
 	plan_rows(c);
 	plan_row_turns(c);
 	if (c->own > MOST_COLUMNS || c->all_turns > MOST_TURNS || c->warps < 2 || c->pass_warps > c->warps)
@@ -370,8 +373,9 @@ static void to_load(Columns *c)
 
 	p.target = divide(e, l.i, c->hidden);
 	p.source = modulo(e, l.i, c->hidden, p.target);
-	ins(e, "st.shared.u16 [$+#], $", mad(e, p.target, h->to_pitch, mad(e, p.source, 2, k->memory)), h->at_to,
-	    half_load(k, &p));
+	Reg tile = divide(e, p.source, 8), col = modulo(e, p.source, 8, tile);
+	ins(e, "st.shared.u16 [$+#], $", mad(e, tile, h->to_tile, mad(e, p.target, 16, mad(e, col, 2, k->memory))),
+	    h->at_to, half_load(k, &p));
 	loop_end(e, &l);
 	if (c->to->bias == NO_BIAS)
 		return;
@@ -405,9 +409,8 @@ static Reg from_bytes(Columns *c)
 {
 	Emit *e = c->k->e;
 	const HalfColumns *h = c->half;
-	Reg left = op2(e, REG_R, "max.u32", c->first_column, imm(c->hidden)), first = mul(e, half_first(c), 16), bytes;
+	Reg first = mul(e, half_first(c), 16), bytes;
 
-	left = op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", left, c->first_column), imm(c->own));
 	Reg own = op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", first, imm(c->inputs)), first);
 	own = op2(e, REG_R, "min.u32", own, imm(16 * h->own_down));
 	bytes = mul(e, op2(e, REG_R, "sub.u32", imm(c->inputs), own), 4);
@@ -415,7 +418,7 @@ static Reg from_bytes(Columns *c)
 		Reg before = op2(e, REG_R, "sub.u32", imm(c->inputs), first);
 		bytes = add(e, bytes, op3(e, REG_R, "selp.u32", imm(0), imm(8), less(e, before, imm(16 * h->own_down))));
 	}
-	return op2(e, REG_R, "mul.lo.u32", bytes, op2(e, REG_R, "shr.u32", add(e, left, imm(1)), imm(1)));
+	return op3(e, REG_R, "selp.u32", mul(e, bytes, 4 * h->tiles), imm(0), c->has_columns);
 }
 
 void half_from_wait(Columns *c)
@@ -433,31 +436,32 @@ static void stores_expect(Columns *c, Reg new_weights)
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
 	uint32_t other = if_begin(e, same(e, k->tid, imm(c->workers - 1)));
-	Reg quad = op2(e, REG_R, "shr.u32", c->first_column, imm(2)), quads, tiles = op1(e, REG_R, "mov.u32", imm(0));
+	uint32_t hidden = (uint32_t)ceil_div(c->hidden, 8);
+	Reg before = mul(e, h->group, h->tiles), own;
 
-	quads = op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", quad, imm(c->quads)), quad);
-	quads = op2(e, REG_R, "min.u32", quads, imm(c->own_quads));
-	for (uint32_t slot = 0; slot < h->own_tiles; slot++)
-		ins(e, "@$ add.u32 $, $, 1", less(e, half_tile(c, slot), imm(h->to_down * h->to_across)), tiles, tiles);
-	bar_expect(c, BAR_ACT, add(e, mul(e, k->my_rows, c->quads * 16), new_weights));
+	own = op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", before, imm(hidden)), before);
+	own = op2(e, REG_R, "min.u32", own, imm(h->tiles));
+	Reg rows = op2(e, REG_R, "and.b32", add(e, k->my_rows, imm(15)), imm(~15u)); /* in whole tiles */
+	bar_expect(c, BAR_ACT, add(e, mul(e, rows, hidden * 32), new_weights));
 	bar_expect(c, BAR_FROM, h->shares > 1 ? from_bytes(c) : imm(0));
-	bar_expect(c, BAR_DELTA, mul(e, tiles, h->slices * TILE));
 	for (uint32_t i = 0; i < h->chain; i++) {
-		Reg rows = whole_slices(e, rows_in(c, imm(i * (c->rows / h->chain)), c->rows / h->chain));
-		bar_expect(c, BAR_HIDDEN + i, op2(e, REG_R, "mul.lo.u32", mul(e, rows, 8), quads));
+		Reg some = whole_slices(e, rows_in(c, imm(i * (c->rows / h->chain)), c->rows / h->chain));
+		Reg bytes = op2(e, REG_R, "mul.lo.u32", mul(e, some, 16), own);
+		bar_expect(c, BAR_HIDDEN + i, h->chain > 1 ? add(e, bytes, imm(4)) : bytes);
 	}
 	ins(e, "mbarrier.arrive.expect_tx.shared.b64 _, [$], 4", turn_bar(c, BAR_TALLIED));
 	if_end(e, other);
 }
 
 /* Warps without rows make words of inputs, and sums of weights to outputs when deltas are there. What all need of the
- * others, and the cases of the next update, they have when they meet. LATE comes after that, since it leads to TALLIED
- * of the next update but one: all have read what is there of the one before. */
+ * others, and the cases of the next update, they have when they meet; so has the warp that copies these read TALLIED,
+ * which is used again two updates later, after LATE of the next one. */
 static void rows_emit(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	uint32_t others = c->warps - c->pass_warps, end = label(e);
+	bool two = c->half->chain > 1;
 
 	if (!others)
 		half_turn(c);
@@ -466,25 +470,31 @@ static void rows_emit(Columns *c)
 	spent(k, SPENT_KINDS + 3);
 	half_rows_pass(c);
 	spent(k, SPENT_KINDS + 5);
-	if (others) {
+	if (others)
 		meet(c, imm(NAMED_TURNED), c->warps + 1);
-		bar_tell(c, turn_bar(c, BAR_LATE));
-	}
+	if (two)
+		half_from_second(c);
 	ins(e, "bra L#", end);
 	if_end(e, other);
 	if (others) {
 		half_turn(c);
 		tell(c, imm(NAMED_TURNED), c->warps + 1);
+		if (two)
+			meet(c, imm(NAMED_WORDS), others);
+		const struct FromTiles *x = two ? half_from_begin(c, 0) : NULL;
 		meet(c, imm(NAMED_OUTPUTS), c->warps + 1);
 		half_dense(c, c->pass_warps, others);
+		if (two)
+			half_from_first(c, x);
 	}
 	label_here(e, end);
 	if (!others) {
 		meet(c, imm(NAMED_OUTPUTS), c->warps + 1);
 		half_dense(c, 0, c->warps);
 		meet(c, imm(NAMED_TURNED), c->warps + 1);
-		bar_tell(c, turn_bar(c, BAR_LATE));
 	}
+	if (!two)
+		half_from(c);
 	spent(k, SPENT_KINDS + 6);
 }
 
@@ -500,9 +510,8 @@ void half_workers(Columns *c)
 	stores_expect(c, sent);
 	spent(k, SPENT_KINDS + 2);
 	rows_emit(c);
-	half_rules(c);
 	spent(k, SPENT_KINDS + 11);
-	tell(c, imm(NAMED_END), c->warps + 1);
+	tell(c, imm(NAMED_END), c->warps + 2);
 	ins(e, "mov.u32 $, #", sent, c->half->sent_bytes);
 	updates_end(c, &l);
 	spent(k, SPENT_GRADIENT);

@@ -9,6 +9,12 @@ enum { AHEAD = 4 }; /* steps of 16 sources whose loads are under way together */
 enum { SLICE = 32 };
 enum { NAMED_TILES = 8 }; /* barriers of warps that share rows */
 
+enum { ACT_TILE = 512 }; /* bytes of activations of 16 rows by 8 columns: a quad for each lane */
+
+static uint32_t act_across(const Columns *c) { return (uint32_t)round_up(c->hidden, 16) / 8; }
+
+static uint32_t hidden_tiles(const Columns *c) { return (uint32_t)ceil_div(c->hidden, 8); }
+
 /* ---- hidden units ---- */
 
 static void pair_load(Emit *e, Reg v[2], Reg at, uint32_t offset)
@@ -83,20 +89,14 @@ static void hidden_send(Columns *c, Reg row, uint32_t j, Reg sum[4])
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	Reg own = add(e, row, k->half->row_of_lane), bar = bar_at(c, BAR_ACT);
-	Reg col = mad(e, h->group, c->own, add(e, k->half->col_of_lane, imm(8 * j)));
+	Reg owner = divide(e, row, k->block_rows), within = modulo(e, row, k->block_rows, owner);
+	Reg tile = mad(e, h->group, h->tiles, imm(j)), at = mad(e, divide(e, within, 16), act_across(c), tile);
+	Reg to = add(e, mad(e, at, ACT_TILE, mad(e, c->lane, 16, k->memory)), imm(h->at_act));
 
 	for (uint32_t i = 0; i < 4; i++)
 		sum[i] = unit_value(e, c->index->fn, sum[i]);
-	for (uint32_t r = 0; r < 2; r++) {
-		Reg at = add(e, own, imm(8 * r)), owner = divide(e, at, k->block_rows);
-		Reg is = op2(e, REG_P, "and.pred", less(e, col, imm(4 * c->quads)), less(e, at, c->rows_now));
-		Reg within = modulo(e, at, k->block_rows, owner);
-		Reg to = add(e, mad(e, within, h->act_row, mad(e, col, 4, k->memory)), imm(h->at_act)), v[2];
-		for (uint32_t i = 0; i < 2; i++)
-			v[i] = op1(e, REG_R, "mov.b32", sum[2 * r + i]);
-		words_send(c, is, remote(c, owner, to), 0, v, 2, remote(c, owner, bar));
-	}
+	quad_send(c, h->tiles > 1 ? less(e, tile, imm(hidden_tiles(c))) : imm(1), remote(c, owner, to), 0, sum,
+	          remote(c, owner, bar_at(c, BAR_ACT)));
 }
 
 static void hidden_tile(Columns *c, Reg row)
@@ -141,19 +141,19 @@ void half_hidden(Columns *c)
  * instructions of one wait for each other. */
 void half_turn(Columns *c)
 {
-	enum { AT_ONCE = 2 };
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
 	uint32_t first = c->pass_warps < c->warps ? c->pass_warps : 0, warps = c->warps - first;
 	uint32_t words = h->own_down / 2 + 1, squares = h->slices * words;
-	Reg row = place_column(e, c->lane), x[AT_ONCE], is[AT_ONCE], to[AT_ONCE];
+	uint32_t at_once = min_u32(SQUARES_TURNED, (uint32_t)ceil_div(squares, warps));
+	Reg row = place_column(e, c->lane), x[SQUARES_TURNED], is[SQUARES_TURNED], to[SQUARES_TURNED];
 	Reg first_word = add(e, divide(e, half_first(c), 2), imm(h->in->word));
 
 	remark(e, "words of inputs");
 	uint32_t none = if_begin(e, c->has_columns);
-	Loop l = loop_begin(e, op2(e, REG_R, "sub.u32", c->warp, imm(first)), imm(squares), warps * AT_ONCE);
-	for (uint32_t i = 0; i < AT_ONCE; i++) {
+	Loop l = loop_begin(e, op2(e, REG_R, "sub.u32", c->warp, imm(first)), imm(squares), warps * at_once);
+	for (uint32_t i = 0; i < at_once; i++) {
 		Reg number = add(e, l.i, imm(i * warps)), slice = divide(e, number, words);
 		Reg word = add(e, first_word, modulo(e, number, words, slice));
 		Reg from = mad(e, mad(e, slice, SLICE, row), k->half->bits_row, mad(e, word, 4, c->now));
@@ -163,9 +163,8 @@ void half_turn(Columns *c)
 		x[i] = op1(e, REG_R, "mov.u32", imm(0));
 		ins(e, "@$ ld.shared.u32 $, [$+#]", is[i], x[i], from, k->half->at_bits);
 	}
-	for (uint32_t i = 0; i < AT_ONCE; i++)
-		x[i] = square_turn(k, x[i]);
-	for (uint32_t i = 0; i < AT_ONCE; i++)
+	squares_turn(k, x, at_once);
+	for (uint32_t i = 0; i < at_once; i++)
 		ins(e, "@$ st.shared.u32 [$+#], $", is[i], to[i], k->half->at_transposed, x[i]);
 	loop_end(e, &l);
 	if_end(e, none);
@@ -210,32 +209,44 @@ static RowTile row_tile(Columns *c)
 	x.row = add(e, x.base, k->half->row_of_lane);
 	for (uint32_t r = 0; r < 2; r++)
 		x.real[r] = less(e, add(e, x.row, imm(8 * r)), k->my_rows);
-	x.act = add(e, mad(e, x.row, h->act_row, mad(e, k->half->col_of_lane, 4, k->memory)), imm(h->at_act));
+	x.act = add(e, mad(e, x.tile, act_across(c) * ACT_TILE, mad(e, c->lane, 16, k->memory)), imm(h->at_act));
 	x.act_h = add(e, mad(e, x.row, h->act_pitch, mad(e, k->half->col_of_lane, 2, k->memory)), imm(h->at_act_h));
 	x.to = add(e, mad(e, c->parity, h->to_size, k->memory), imm(h->at_to));
 	return x;
 }
 
-/* What a lane has of 16 columns of the tile of rows: pairs, from `at` on. */
-static void act_load(Columns *c, Reg at, uint32_t offset, Reg v[4][2])
+/* What a lane has of 8 columns of the tile of rows: pairs of two rows. */
+static void act_load(Columns *c, Reg at, uint32_t tile, Reg v[2][2])
 {
+	Reg q[4];
+
+	load_quad(c->k->e, "shared", q, at, tile * ACT_TILE);
 	for (uint32_t i = 0; i < 4; i++)
-		pair_load(c->k->e, v[i], at, offset + 8 * (i % 2) * c->half->act_row + i / 2 * 32);
+		v[i / 2][i % 2] = q[i];
 }
 
-/* For the gradient: the warps of the tile store some each. */
-static void act_store(Columns *c, const RowTile *x, uint32_t step, const Reg f[4])
+/* For the gradient: the warps of the tile store some steps each, without branches. */
+static void acts_store(Columns *c, const RowTile *x, Reg (*f)[4])
 {
 	Emit *e = c->k->e;
 	const HalfColumns *h = c->half;
+	uint32_t steps = (uint32_t)ceil_div(c->hidden, 16);
+	Reg own = mad(e, x->side, 16, c->k->half->col_of_lane), at = mad(e, x->side, 32, x->act_h), is[4];
 
-	for (uint32_t i = 0; i < 4; i++) {
-		uint32_t r = i % 2, col = 16 * step + i / 2 * 8;
-		Reg is = same(e, x->side, imm(step % h->split));
-		if (col + 8 > c->hidden)
-			is = op2(e, REG_P, "and.pred", is, less(e, add(e, c->k->half->col_of_lane, imm(col)), imm(c->hidden)));
-		ins(e, "@$ st.shared.u32 [$+#], $", is, x->act_h, 8 * r * h->act_pitch + 2 * col, f[i]);
-	}
+	for (uint32_t s = 1; s < h->split; s++)
+		is[s] = same(e, x->side, imm(s));
+	for (uint32_t first = 0; first < steps; first += h->split)
+		for (uint32_t i = 0; i < 4; i++) {
+			uint32_t col = 16 * first + i / 2 * 8, offset = 8 * (i % 2) * h->act_pitch + 2 * col;
+			Reg v = f[first][i];
+			for (uint32_t s = 1; s < h->split && first + s < steps; s++)
+				v = op3(e, REG_R, "selp.u32", f[first + s][i], v, is[s]);
+			if (16 * (h->split - 1) + col + 8 <= c->hidden)
+				ins(e, "st.shared.u32 [$+#], $", at, offset, v);
+			else
+				ins(e, "@$ st.shared.u32 [$+#], $", less(e, own, imm(c->hidden > col ? c->hidden - col : 0)), at,
+				    offset, v);
+		}
 }
 
 /* Operands of a product with weights to outputs, which lie side by side for an output: forward, or, by depth, back. Of
@@ -247,13 +258,17 @@ static void to_load(Columns *c, const RowTile *x, const Side *side, bool by_dept
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t pitch = c->half->to_pitch, tile = by_depth ? 16 : 8 * pitch;
-	Reg at = add(e, add(e, x->to, lane_place(k, pitch, !by_depth)), mul(e, side->first, tile));
+	uint32_t across = c->half->to_tile, tile = by_depth ? across : 8 * 16;
+	Reg col = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", c->lane, imm(by_depth ? 4 : 3)), imm(1));
+	Reg row = by_depth
+	              ? op2(e, REG_R, "and.b32", c->lane, imm(15))
+	              : mad(e, op2(e, REG_R, "shr.u32", c->lane, imm(4)), 8, op2(e, REG_R, "and.b32", c->lane, imm(7)));
+	Reg at = mad(e, side->first, tile, mad(e, col, across, mad(e, row, 16, x->to)));
 
 	for (uint32_t step = 0; step < steps; step++)
 		for (uint32_t j = 0; j < side->tiles; j += 2)
 			fragments_load(k, w[step][j / 2], 2 * min_u32(2, side->tiles - j), by_depth, at,
-			               (first + step) * (by_depth ? 16 * pitch : 32) + j * tile);
+			               (first + step) * (by_depth ? 16 * 16 : 2 * across) + j * tile);
 }
 
 static void step_multiply(Emit *e, const Side *side, const Reg f[4], Reg (*w)[4], Reg (*sum)[4])
@@ -279,8 +294,8 @@ static void outputs_sums(Columns *c, const RowTile *x, const Side *side, Reg (*f
 		uint32_t some = min_u32(AHEAD, steps - first);
 		Reg v[AHEAD][4][2];
 		ToWeights w;
-		for (uint32_t i = 0; i < some; i++)
-			act_load(c, x->act, 64 * (first + i), v[i]);
+		for (uint32_t i = 0; i < 2 * some; i++)
+			act_load(c, x->act, 2 * first + i, v[i / 2] + 2 * (i % 2));
 		to_load(c, x, side, false, first, some, w);
 		for (uint32_t i = 0; i < 4 * some; i++)
 			f[first + i / 4][i % 4] = half_pair(e, v[i / 4][i % 4][0], v[i / 4][i % 4][1]);
@@ -324,14 +339,13 @@ static void back_load(Columns *c, const RowTile *x, Back *b)
 	uint32_t steps = (uint32_t)ceil_div(c->outputs, 16);
 
 	b->side = side_of(c, x, c->hidden);
-	Reg at = mad(e, b->side.first, 32, x->act);
-	for (uint32_t j = 0; j < b->side.tiles; j++)
-		for (uint32_t r = 0; r < 2; r++) {
-			Reg o[2];
-			pair_load(e, o, at, 8 * r * c->half->act_row + 32 * j);
-			for (uint32_t n = 0; n < 2; n++)
-				b->slope[j][2 * r + n] = slope_offset(e, s, unit_slope(e, s->fn, o[n], o[n]));
-		}
+	Reg at = mad(e, b->side.first, ACT_TILE, x->act);
+	for (uint32_t j = 0; j < b->side.tiles; j++) {
+		Reg o[2][2];
+		act_load(c, at, j, o);
+		for (uint32_t i = 0; i < 4; i++)
+			b->slope[j][i] = slope_offset(e, s, unit_slope(e, s->fn, o[i / 2][i % 2], o[i / 2][i % 2]));
+	}
 	b->ahead = steps <= AHEAD && steps * b->side.tiles <= AHEAD;
 	if (b->ahead)
 		to_load(c, x, &b->side, true, 0, steps, b->w);
@@ -349,12 +363,15 @@ static Reg hidden_bar(Columns *c, Reg row)
 }
 
 /* Deltas of a tile, a pair of columns for each of two rows, to the blocks of their columns. */
-static void hidden_back(Columns *c, const RowTile *x, Reg first, uint32_t j, const Reg pair[2])
+static void hidden_back(Columns *c, const RowTile *x, Reg first, uint32_t side_tiles, uint32_t j, const Reg pair[2])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	Reg col = mad(e, first, 8, add(e, k->half->col_of_lane, imm(8 * j))), is = less(e, col, imm(4 * c->quads));
+	Reg col = mad(e, first, 8, add(e, k->half->col_of_lane, imm(8 * j))), is = imm(1);
+
+	if (side_tiles * h->split > hidden_tiles(c))
+		is = less(e, add(e, first, imm(j)), imm(hidden_tiles(c)));
 	Reg group = divide(e, col, c->own), own = modulo(e, col, c->own, group), tile = add(e, k->row0, x->base);
 	Reg row = add(e, tile, k->half->row_of_lane), bar = hidden_bar(c, tile);
 	Reg to = add(e, mad(e, row, h->hidden_pitch, mad(e, own, 2, k->memory)), imm(h->at_hidden));
@@ -390,7 +407,7 @@ static void back_pass(Columns *c, const RowTile *x, Back *b)
 			v[i] = op2(e, REG_F, "mul.rn.ftz.f32", sum[j][i], b->slope[j][i]);
 		for (uint32_t r = 0; r < 2; r++)
 			pair[r] = op3(e, REG_R, "selp.u32", half_pair(e, v[2 * r], v[2 * r + 1]), imm(0), x->real[r]);
-		hidden_back(c, x, b->side.first, j, pair);
+		hidden_back(c, x, b->side.first, b->side.tiles, j, pair);
 	}
 }
 
@@ -424,8 +441,7 @@ void half_rows_pass(Columns *c)
 	for (uint32_t r = 0; r < 2 && sums.has_targets; r++)
 		sums.target[r] = half_targets(update_kernel(c), &sums, r);
 	back_load(c, &x, b);
-	for (uint32_t step = 0; step < ceil_div(c->hidden, 16); step++)
-		act_store(c, &x, step, f[step]);
+	acts_store(c, &x, f);
 	outputs_end(c, &x, &side, &sums);
 	if (c->half->split > 1)
 		meet(c, add(e, x.tile, imm(NAMED_TILES)), c->half->split);
@@ -441,4 +457,5 @@ void half_rows_pass(Columns *c)
 	if (others)
 		tell(c, imm(NAMED_OUTPUTS), c->warps + 1);
 	label_here(e, end);
+	bar_tell(c, turn_bar(c, BAR_LATE));
 }

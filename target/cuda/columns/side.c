@@ -127,19 +127,25 @@ static void targets_copy(Columns *c, const Ahead *a, Reg to, Reg rows)
 	}
 }
 
-/* Everything of an update. */
-static void cases_copy(Columns *c, const Ahead *a, Reg to)
+/* Inputs of an update, which verdicts do not read. */
+static void inputs_copy(Columns *c, const Ahead *a, Reg to)
 {
-	Kernel *k = c->k;
-	Emit *e = k->e;
-
-	remark(e, "cases of an update");
+	remark(c->k->e, "inputs of an update");
 	if (c->half) {
 		bits_copy(c, a, to);
 	} else {
 		image_copy(c, a->cycle, to);
 		lists_copy(c, a, to);
 	}
+}
+
+/* The rest: targets, numbers of the rule, and how many rows. */
+static void targets_and_numbers(Columns *c, const Ahead *a, Reg to)
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+
+	remark(e, "targets of an update");
 	targets_copy(c, a, to, a->rows);
 	uint32_t past = if_begin(e, less(e, c->lane, imm(P_COUNT)));
 	ins(e, "cp.async.ca.shared.global [$+#], [$], 8", mad(e, c->lane, 8, to), c->at_numbers,
@@ -182,7 +188,8 @@ void side_begin(Columns *c)
 	uint32_t other = if_begin(e, same(e, c->warp, imm(c->warps)));
 
 	tables_load(c, &a);
-	cases_copy(c, &a, c->now);
+	inputs_copy(c, &a, c->now);
+	targets_and_numbers(c, &a, c->now);
 	ins(e, "cp.async.wait_all");
 	if_end(e, other);
 }
@@ -194,8 +201,12 @@ void copy_emit(Columns *c)
 
 	ins(e, "mov.u32 $, $", a.cycle, advanced(c, a.cycle));
 	tables_load(c, &a);
+	if (c->half)
+		inputs_copy(c, &a, other_cases(c));
 	UpdateLoop l = updates_begin(c);
-	cases_copy(c, &a, other_cases(c));
+	if (!c->half)
+		inputs_copy(c, &a, other_cases(c));
+	targets_and_numbers(c, &a, other_cases(c));
 	/* tables: of the update after the next one, then of that after it */
 	ins(e, "mov.u32 $, $", a.rows, a.after);
 	numbers_load(c, &a, a.cases, a.rows);
@@ -203,12 +214,14 @@ void copy_emit(Columns *c)
 	param_load(c, a.cycle, a.param);
 	chunk_load(c, advanced(c, a.cycle), a.after, a.cases);
 	ins(e, "cp.async.wait_all");
-	if (c->half) {
-		tell(c, imm(NAMED_TURNED), c->warps + 1);
+	if (c->half)
 		tell(c, imm(NAMED_OUTPUTS), c->warps + 1);
-	}
 	tallied_wait(c);
-	meet(c, imm(NAMED_END), c->warps + 1);
+	if (c->half)
+		tell(c, imm(NAMED_TURNED), c->warps + 1);
+	meet(c, imm(NAMED_END), c->warps + (c->half ? 2 : 1));
+	if (c->half)
+		inputs_copy(c, &a, c->now); /* of the update after the next one; its targets when verdicts are formed */
 	bar_wait(c, turn_bar(c, BAR_READ), c->second); /* then the next cases may replace these */
 	updates_end(c, &l);
 }
@@ -216,11 +229,14 @@ void copy_emit(Columns *c)
 /* ---- errors and verdicts ---- */
 
 /* Is the error of one of the block's rows no number? */
-static void judged_tell(Columns *c, Reg bad)
+static void judged_tell(void *of, Reg bad)
 {
+	Columns *c = of;
 	Emit *e = c->k->e;
 	Reg any = reg(e, REG_R), last = imm(c->blocks - 1);
 
+	for (uint32_t i = 0; i < stop_words(c); i++) /* what is told next belongs to the phase after this one */
+		bar_wait(c, bar_at(c, BAR_HIDDEN + i), c->parity);
 	ins(e, "vote.sync.ballot.b32 $, $, 0xffffffff", any, bad);
 	uint32_t other = if_begin(e, same(e, c->lane, imm(0)));
 	Reg to = add(e, mad(e, c->k->member, 4, c->k->memory), imm(c->at_bad));
@@ -246,9 +262,14 @@ void judge_emit(Columns *c)
 		Reg within = add(e, c->lane, imm(32 * t)), row = batch_row(c, within);
 		one->row0 = op2(e, REG_R, "sub.u32", row, within);
 		one->my_rows = op3(e, REG_R, "selp.u32", imm(k->block_rows), imm(0), less(e, row, c->rows_now));
+		if (c->half && t + 1 == c->own_turns) {
+			one->bad_known = judged_tell;
+			one->bad_of = c;
+		}
 		judge_row(one, within);
 	}
-	judged_tell(c, one->bad);
+	if (!c->half)
+		judged_tell(c, one->bad);
 	bar_tell(c, turn_bar(c, BAR_READ));
 	updates_end(c, &l);
 }

@@ -6,15 +6,18 @@
  * of outputs in every update, after it has said what it expects, and after activations. Blocks with weights to outputs
  * wait for the deltas of all before they send new weights, and all blocks wait for these before they send deltas of the
  * next update; blocks with columns have such weights, and wait before they compute activations of the next update.
- * JUDGED comes after TALLIED, which follows it; TALLIED of two updates later, after all blocks have passed it, since
- * all their side warps have told JUDGED. The same holds of LATE and READ: workers wait at the end of an update until
- * the next cases are there, and these until verdicts of the update before were formed. Likewise, what is stored was
- * read before: activations of groups and weights to outputs have two places each, by the parity of the update.
+ * JUDGED comes after TALLIED, which follows it; TALLIED of two updates later, after all blocks have passed it: workers
+ * and the warp that copies have passed it before LATE of the next update, which JUDGED of that one follows. The same
+ * holds of LATE and READ: workers wait until the next cases are there, and these, or their targets, until verdicts of
+ * the update before were formed. Likewise, what is stored was read before: activations of groups and weights to outputs
+ * have two places each, by the parity of the update.
  *
  * bf16: FROM of an update counts the block's warps, when they have made their weights, and the bytes that others with
  * the same columns send; these have used the weights before, since their rows have come back as deltas, or, without
  * rows, have sent their sums to outputs. All warps wait for it before the next update, so that none of the block's
- * memory is used for two updates at a time. */
+ * memory is used for two updates at a time. DELTA is expected by the one warp that waits for it. Where two warps have a
+ * tile, the word of TALLIED also comes with HIDDEN, so that they need not wait twice: a block tells JUDGED when HIDDEN
+ * of this update is complete. */
 #include "columns.h"
 
 enum { MOST_POLLS = 1 << 24 };
@@ -85,13 +88,23 @@ void bar_poll(Columns *c, Reg at, Reg parity, Reg ended) { polls_emit(c, at, par
 
 void quad_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg v[4], Reg bar)
 {
+	if (is.type != REG_P) {
+		ins(c->k->e, "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [$+#], {$, $, $, $}, [$]", to,
+		    offset, v[0], v[1], v[2], v[3], bar);
+		return;
+	}
 	ins(c->k->e, "@$ st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [$+#], {$, $, $, $}, [$]", is, to,
 	    offset, v[0], v[1], v[2], v[3], bar);
 }
 
 void words_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg *v, uint32_t count, Reg bar)
 {
-	if (count == 1)
+	if (is.type != REG_P && count == 1)
+		ins(c->k->e, "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [$+#], $, [$]", to, offset, v[0], bar);
+	else if (is.type != REG_P)
+		ins(c->k->e, "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [$+#], {$, $}, [$]", to, offset,
+		    v[0], v[1], bar);
+	else if (count == 1)
 		ins(c->k->e, "@$ st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [$+#], $, [$]", is, to, offset, v[0],
 		    bar);
 	else
@@ -115,6 +128,8 @@ Reg part_bar(Columns *c, uint32_t bar) { return mad(c->k->e, c->part, 8, bar_at(
 void meet(Columns *c, Reg named, uint32_t warps) { ins(c->k->e, "bar.sync $, #", named, warps * 32); }
 
 void tell(Columns *c, Reg named, uint32_t warps) { ins(c->k->e, "bar.arrive $, #", named, warps * 32); }
+
+uint32_t stop_words(const Columns *c) { return c->half && c->half->chain > 1 ? c->half->chain : 0; }
 
 void tallied_wait(Columns *c)
 {

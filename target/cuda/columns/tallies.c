@@ -57,6 +57,9 @@ static void tallied_tell(Columns *c, Reg stop)
 
 	word_send(c, remote(c, c->lane, flag), op1(e, REG_R, "mov.u32", stop),
 	          remote(c, c->lane, turn_bar(c, BAR_TALLIED)));
+	for (uint32_t i = 0; i < stop_words(c); i++)
+		word_send(c, remote(c, c->lane, add(e, flag, imm(8 * (1 + i)))), op1(e, REG_R, "mov.u32", stop),
+		          remote(c, c->lane, bar_at(c, BAR_HIDDEN + i)));
 	if_end(e, none);
 	ins(e, "bar.warp.sync 0xffffffff");
 }

@@ -210,8 +210,10 @@ typedef struct Kernel {
 	bool times_steps;            /* thread 0 counts cycles of each step */
 	bool sends_judged;           /* error and verdict of a row are sent to shared memory of the cluster: */
 	Reg judged_to, judged_bar;   /* address of the first row's pair, and of the barrier that counts the bytes; */
-	Reg bad;                     /* P, set where the error of a row is no finite number */
-	struct Half *half;           /* bf16; NULL: floats */
+	Reg bad;                     /* P, set where the error of a row is no finite number; */
+	void (*bad_known)(void *of, Reg bad); /* NULL, or what to do when it is known, before verdicts if possible */
+	void *bad_of;
+	struct Half *half; /* bf16; NULL: floats */
 } Kernel;
 #define NO_BLOCK UINT16_MAX
 #define NO_STEP  UINT32_MAX

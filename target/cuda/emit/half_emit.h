@@ -93,7 +93,8 @@ uint64_t bits_bytes(const Kernel *k, uint32_t rows);                      /* in 
 const InputColumns *bits_of(const Kernel *k, uint32_t buf, uint32_t col); /* NULL: columns are no bits */
 void bits_stage(Kernel *k);
 Reg place_column(Emit *e, Reg place); /* where bit `place` of a word is: column of 32 */
-Reg square_turn(Kernel *k, Reg x);    /* bit j of lane i becomes bit i of lane j */
+enum { SQUARES_TURNED = 4 };
+void squares_turn(Kernel *k, Reg *x, uint32_t count); /* of each, bit j of lane i becomes bit i of lane j */
 enum { TURNED_AT_ONCE = 4 };
 void bits_turn(Kernel *k, uint32_t first, uint32_t most); /* for gradients; rows are there. most: TURNED_AT_ONCE */
 void bits_fragments(Kernel *k, const Reg *word, uint32_t count, Reg f[2][4]); /* count: 2 of rows, 1 of columns */

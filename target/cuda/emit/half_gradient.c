@@ -86,19 +86,23 @@ Reg place_column(Emit *e, Reg place)
 	return add(e, add(e, pair, eight), op2(e, REG_R, "shr.u32", place, imm(4)));
 }
 
-Reg square_turn(Kernel *k, Reg x)
+void squares_turn(Kernel *k, Reg *x, uint32_t count)
 {
 	static const uint32_t low[] = { 0x0000ffff, 0x00ff00ff, 0x0f0f0f0f, 0x33333333, 0x55555555 };
 	Emit *e = k->e;
 
 	for (uint32_t d = 16, i = 0; d; d /= 2, i++) {
 		Reg upper = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", k->half->lane, imm(d)), imm(0));
-		Reg kept = op3(e, REG_R, "selp.u32", imm(~low[i]), imm(low[i]), upper), y = lanes_xor(e, x, d);
-		y = op3(e, REG_R, "shf.l.wrap.b32", y, y, op3(e, REG_R, "selp.u32", imm(32 - d), imm(d), upper));
-		y = op2(e, REG_R, "and.b32", y, op1(e, REG_R, "not.b32", kept));
-		x = op2(e, REG_R, "or.b32", op2(e, REG_R, "and.b32", x, kept), y);
+		Reg kept = op3(e, REG_R, "selp.u32", imm(~low[i]), imm(low[i]), upper);
+		Reg shift = op3(e, REG_R, "selp.u32", imm(32 - d), imm(d), upper), changed = op1(e, REG_R, "not.b32", kept);
+		Reg y[SQUARES_TURNED];
+		for (uint32_t n = 0; n < count; n++)
+			y[n] = lanes_xor(e, x[n], d);
+		for (uint32_t n = 0; n < count; n++) {
+			Reg z = op2(e, REG_R, "and.b32", op3(e, REG_R, "shf.l.wrap.b32", y[n], y[n], shift), changed);
+			x[n] = op2(e, REG_R, "or.b32", op2(e, REG_R, "and.b32", x[n], kept), z);
+		}
 	}
-	return x;
 }
 
 /* Words of inputs from words of rows, up to `most` squares at a time for each warp from `first` on: instructions of one
@@ -128,7 +132,7 @@ void bits_turn(Kernel *k, uint32_t first, uint32_t most)
 		x[i] = load(e, REG_R, "ld.shared.u32", mad(e, row, h->bits_row, mad(e, word, 4, cases_memory(k))), h->at_bits);
 	}
 	for (uint32_t i = 0; i < each; i++)
-		x[i] = square_turn(k, x[i]);
+		squares_turn(k, x + i, 1);
 	for (uint32_t i = 0; i < each; i++) {
 		uint32_t past = i ? if_begin(e, less(e, number[i], imm(squares))) : 0;
 		ins(e, "st.shared.u32 [$+#], $", mad(e, number[i], SQUARE * 4, mad(e, col, 4, k->memory)), h->at_transposed,

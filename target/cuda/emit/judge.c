@@ -579,14 +579,23 @@ static void error_store(Kernel *k, JudgedRow *r)
 		ins(e, "@$ st.global.f32 [$], $", r->is_row, place(e, k->row_error, add(e, k->row0, r->row), 4), total);
 }
 
-/* To where the tally is formed; it comes too late to say that an error is no number. */
-static void judged_send(Kernel *k, const JudgedRow *r)
+/* Is the error a number? */
+static void bad_note(Kernel *k, const JudgedRow *r)
 {
 	Emit *e = k->e;
 	Reg none = op2(e, REG_F, "sub.rn.ftz.f32", r->error, r->error);
 	Reg bad = op2(e, REG_P, "setp.neu.ftz.f32", none, imm_f(0));
 
 	or_to(e, k->bad, op2(e, REG_P, "and.pred", bad, r->is_row));
+	if (k->bad_known)
+		k->bad_known(k->bad_of, k->bad);
+}
+
+/* To where the tally is formed; it comes too late to say that an error is no number. */
+static void judged_send(Kernel *k, const JudgedRow *r)
+{
+	Emit *e = k->e;
+
 	ins(e, "@$ st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [$], {$, $}, [$]", r->is_row,
 	    mad(e, add(e, k->row0, r->row), 8, k->judged_to), op1(e, REG_R, "mov.b32", r->error), r->verdict,
 	    k->judged_bar);
@@ -622,14 +631,20 @@ void judge_row(Kernel *k, Reg row)
 	if (has_words(k))
 		targets_of(k, &r);
 	outputs_load(k, &r);
-	if (only_squared(k)) /* first: targets need no registers then */
+	if (only_squared(k)) { /* first: targets need no registers then */
 		error_store(k, &r);
+		if (k->sends_judged)
+			bad_note(k, &r);
+	}
 	uint32_t unasked = k->asks_verdicts ? if_begin(e, k->verdicts_asked) : 0;
 	verdict_store(k, &r);
 	if (k->asks_verdicts)
 		if_end(e, unasked);
-	if (!only_squared(k)) /* these replace outputs that verdicts may read */
+	if (!only_squared(k)) { /* these replace outputs that verdicts may read */
 		error_store(k, &r);
+		if (k->sends_judged)
+			bad_note(k, &r);
+	}
 	if (k->sends_judged)
 		judged_send(k, &r);
 }
