@@ -327,6 +327,7 @@ typedef struct JobRun {
 	Job job;
 	const GpuKernel *kernel, *images; /* images: NULL, or to run before */
 	bool beside;                      /* it was prepared while another one may have run */
+	void *event;                      /* NULL, or set when it has ended: others may have been started since */
 	CallPart part[PARTS];
 } JobRun;
 bool job_prepare(Cuda *c, const Work *w, JobRun *r);    /* false: there is no kernel for it */

@@ -588,6 +588,8 @@ void job_start(Cuda *c, JobRun *r, const Tally *tally)
 		gpu_start(c->gpu, r->images, &r->job, images_blocks(c, r));
 	gpu_start(c->gpu, r->kernel, &r->job, r->job.teams * r->job.team_blocks);
 	gpu_fetch_begin(c->gpu, s->bytes, s->device, p->at + p->bytes, false);
+	if (r->event)
+		gpu_event_record(c->gpu, r->event);
 }
 
 uint64_t job_finish(Cuda *c, JobRun *r)
@@ -597,7 +599,10 @@ uint64_t job_finish(Cuda *c, JobRun *r)
 	Schedule *s = r->schedule;
 	JobResult result;
 
-	gpu_wait(c->gpu);
+	if (r->event)
+		gpu_event_wait(c->gpu, r->event);
+	else
+		gpu_wait(c->gpu);
 	memcpy(&result, s->bytes, sizeof result);
 	memcpy(w->solo ? w->solo->tally : w->tally, s->bytes + tally->at, tally->bytes);
 	if (w->solo)

@@ -4,10 +4,11 @@
  *
  * A job trains a set of networks for some epochs; one whose seed has ended gets the next seed before the next job of
  * its set. Where there are seeds enough, two sets alternate: the host computes fingerprints and initial weights of
- * one while the GPU trains the other. The kernel is that of a team of one block, with weights of its own
- * (EmitSource.solo). */
+ * one while the GPU trains the other, whose job that of this one follows at once. The kernel is that of a team of one
+ * block, with weights of its own (EmitSource.solo). */
 #include <assert.h>
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "cuda.h"
@@ -43,9 +44,13 @@ typedef struct SoloSet {
 	Solo s;
 	SoloSlot *slot;
 	bool *idle;
+	bool has_weights; /* of the seeds that begin, or they are */
+	bool making;      /* made by this thread: */
+	pthread_t thread;
 	uint32_t busy;
 	uint64_t epochs; /* of the job at hand */
 	JobRun job;
+	void *event;           /* its job has ended */
 	bool running, has_run; /* has_run: its results are to be looked at */
 	Tally none;
 	float *w, *copies; /* [networks] on the host, as on the device */
@@ -114,25 +119,58 @@ static void on_threads(SoloSet *s, PoolFn *fn)
 static uint64_t w_row(const SoloRun *r) { return solo_floats(&r->c->job); }
 static uint64_t copy_row(const SoloRun *r) { return solo_copies(r->c->copy_floats); }
 
+/* v: [links] */
+static void weights_make(SoloSet *s, uint32_t i, uint64_t number, double *v)
+{
+	const SoloRun *r = s->r;
+	const Cuda *c = r->c;
+	float *w = s->w + i * w_row(r);
+
+	net_weights(c->net, r->all->first + number, 0, ALL_LINKS, v);
+	memcpy(w, r->first_w, c->floats * sizeof *w);
+	for (uint64_t l = 0; l < c->net->links; l++)
+		w[r->place[l]] = (float)v[l];
+	weights_copies(c, w, s->copies + i * copy_row(r));
+	if (c->half)
+		weights_halves(c, w, s->half + i * w_row(r));
+}
+
 static void weights_begin(void *arg, uint32_t thread)
 {
 	SoloSet *s = arg;
 	SoloRun *r = s->r;
-	const Cuda *c = r->c;
-	double *v = r->v + thread * c->net->links;
 
-	for (uint32_t i = thread; i < r->networks; i += thread_count(r)) {
-		float *w = s->w + i * w_row(r);
-		if (!s->slot[i].begins)
-			continue;
-		net_weights(c->net, r->all->first + s->slot[i].number, 0, ALL_LINKS, v);
-		memcpy(w, r->first_w, c->floats * sizeof *w);
-		for (uint64_t l = 0; l < c->net->links; l++)
-			w[r->place[l]] = (float)v[l];
-		weights_copies(c, w, s->copies + i * copy_row(r));
-		if (c->half)
-			weights_halves(c, w, s->half + i * w_row(r));
-	}
+	for (uint32_t i = thread; i < r->networks; i += thread_count(r))
+		if (s->slot[i].begins)
+			weights_make(s, i, s->slot[i].number, r->v + thread * r->c->net->links);
+}
+
+/* Seeds are taken one after the other: those of the first set are known before. */
+static uint64_t first_number(const SoloRun *r, uint32_t i) { return i * (uint64_t)r->all->ranks + r->all->rank; }
+
+static void weights_first(void *arg, uint32_t thread)
+{
+	SoloSet *s = arg;
+	SoloRun *r = s->r;
+
+	for (uint32_t i = thread; i < r->networks; i += thread_count(r))
+		weights_make(s, i, first_number(r, i), r->v + thread * r->c->net->links);
+}
+
+static void *weights_thread(void *set)
+{
+	on_threads(set, weights_first);
+	return NULL;
+}
+
+/* Also after a failure, before memory is freed. */
+static void weights_join(void *set)
+{
+	SoloSet *s = set;
+
+	if (s->making)
+		pthread_join(s->thread, NULL);
+	s->making = false;
 }
 
 /* Networks from `first` on that begin. */
@@ -173,7 +211,11 @@ static void slots_fill(SoloSet *s)
 	s->busy += begun;
 	if (!begun)
 		return;
-	on_threads(s, weights_begin);
+	for (uint32_t i = 0; i < r->networks; i++)
+		assert(!s->has_weights || !s->slot[i].begins || s->slot[i].number == first_number(r, i));
+	if (!s->has_weights)
+		on_threads(s, weights_begin);
+	s->has_weights = false;
 	for (uint32_t i = 0, end; i < r->networks; i = end) {
 		for (end = i + 1; end < r->networks && s->slot[end].begins == s->slot[i].begins; end++)
 			;
@@ -410,6 +452,7 @@ static void set_start(SoloSet *s)
 {
 	if (s->orders.tasks)
 		orders_start(s);
+	s->job.event = s->event;
 	job_start(s->r->c, &s->job, NULL);
 	s->running = true;
 }
@@ -425,14 +468,17 @@ static void set_finish(SoloSet *s)
 
 static void sets_run(SoloRun *r)
 {
-	for (SoloSet *now = r->set; !r->all->run->stop;) {
+	for (SoloSet *now = &r->set[r->sets - 1]; !r->all->run->stop;) { /* the first one is next */
 		SoloSet *next = r->sets > 1 ? &r->set[now == r->set] : now;
 		bool ready = next != now && set_prepare(next);
+		if (ready) /* the device goes on with it */
+			set_start(next);
 		set_finish(now);
 		if (!ready && !set_prepare(now))
 			break;
+		if (!ready)
+			set_start(now);
 		now = ready ? next : now;
-		set_start(now);
 	}
 	for (uint32_t i = 0; i < r->sets; i++) { /* after a stop */
 		set_finish(&r->set[i]);
@@ -518,6 +564,7 @@ static void set_take(SoloRun *r, SoloSet *s, DeviceMemory *m)
 	s->s.row_error = device_alloc(m, n * c->job.row_capacity * sizeof(float));
 	s->s.verdict = device_alloc(m, n * c->job.row_capacity);
 	s->s.leaf_tally = device_alloc(m, n * sizeof(Tally));
+	s->event = gpu_event(m);
 	s->s.result = NEW(a, n, JobResult);
 	s->s.tally = NEW(a, n * SOLO_EPOCHS, Tally);
 	s->s.idle = s->idle = NEW(a, n, bool);
@@ -539,10 +586,28 @@ static void set_take(SoloRun *r, SoloSet *s, DeviceMemory *m)
 	}
 }
 
+/* Makes the kernel, by a job in which all networks are idle, and meanwhile, as it takes longer, weights of the first
+ * set: unless threads of the host make numbers of updates. */
+static bool kernel_make(SoloRun *r)
+{
+	SoloSet *s = r->set;
+
+	arena_defer(&r->c->cx->scratch, weights_join, s);
+	s->has_weights = s->making = !r->scheduled && !thread_start(&s->thread, weights_thread, s);
+	bool covered = set_job(s);
+	if (covered) {
+		set_start(s);
+		set_finish(s);
+		s->has_run = false;
+	}
+	weights_join(s);
+	return covered;
+}
+
 bool solo_run(Cuda *c, Restarts *all)
 {
 	SoloRun *r = NEW(&c->cx->scratch, 1, SoloRun);
-	DeviceMemory memory = { .gpu = c->gpu, .arena = { .cx = c->cx } };
+	DeviceMemory *memory = &c->calls; /* freed with the program: that takes milliseconds */
 
 	r->c = c;
 	r->all = all;
@@ -554,21 +619,17 @@ bool solo_run(Cuda *c, Restarts *all)
 	r->sets = all->own >= 2 * (uint64_t)r->networks ? SETS : 1;
 	r->most_epochs = longest_job(r);
 	all->parallel = r->networks;
-	run_take(r, &memory);
+	run_take(r, memory);
 	if (r->shuffled)
-		order_kernel_load(r, &memory);
+		order_kernel_load(r, memory);
 	for (uint32_t i = 0; i < r->sets; i++)
-		set_take(r, &r->set[i], &memory);
-	bool covered = set_job(r->set); /* all are idle: makes the kernel */
+		set_take(r, &r->set[i], memory);
+	bool covered = kernel_make(r);
 	if (covered) {
-		set_start(r->set);
-		set_finish(r->set);
-		r->set->has_run = false;
 		all->began = all->reported = clock_seconds();
 		sets_run(r);
 	}
 	gpu_copies_wait(c->gpu);
-	device_free(&memory);
 	c->host_newer = true;
 	return covered;
 }
