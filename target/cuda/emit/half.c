@@ -203,9 +203,9 @@ static void memory_plan(Kernel *k, uint32_t rows)
 	h->at_count = shared_take(k, h->apart ? 16 : 0);
 	h->cases_bytes = k->bytes - first;
 	shared_take(k, h->apart ? h->cases_bytes : 0);
-	h->at_numbers = shared_take(k, h->apart ? 2 * P_COUNT * 8 : 0);
+	h->at_numbers = shared_take(k, h->apart ? 2 * NUMBERS_BYTES : 0);
 	h->at_transposed = shared_take(k, transposed_bytes(k, rows));
-	k->at_rows = shared_take(k, (uint64_t)k->row * rows + SPARE);
+	k->at_rows = shared_take(k, h->grouped ? 0 : (uint64_t)k->row * rows + SPARE); /* grouped: there are no floats */
 	h->at_rows = shared_take(k, (uint64_t)h->row * rows + SPARE);
 	if (h->grouped)
 		group_kept_plan(k);
@@ -217,7 +217,7 @@ static void memory_plan(Kernel *k, uint32_t rows)
 /* Rows of a chunk: no more than a slice has, or a block of a test. */
 static uint32_t rows_wanted(const EmitSource *s)
 {
-	uint32_t most = 0;
+	uint32_t most = 0, least = s->grouped ? GROUP_ROWS : LEAST_ROWS;
 
 	for (uint32_t i = 0; i < s->kinds_of_leaves; i++)
 		most = max_u32(most, s->slice[i]);
@@ -225,7 +225,7 @@ static uint32_t rows_wanted(const EmitSource *s)
 		most = (uint32_t)ceil_div(s->leaf_rows, s->team_blocks);
 	else if (s->team_blocks == 1)
 		most = s->leaf_rows;
-	return min_u32(MOST_ROWS, (uint32_t)round_up(max_u32(1, min_u32(most, s->leaf_rows)), LEAST_ROWS));
+	return min_u32(MOST_ROWS, (uint32_t)round_up(max_u32(1, min_u32(most, s->leaf_rows)), least));
 }
 
 /* Rows of a block and the rings of tiles have the same place, one after the other. */

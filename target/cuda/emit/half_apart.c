@@ -45,7 +45,7 @@ static void numbers_turn(Kernel *k)
 {
 	Reg at = k->half->numbers_offset;
 
-	ins(k->e, "sub.u32 $, #, $", at, P_COUNT * 8, at);
+	ins(k->e, "sub.u32 $, #, $", at, NUMBERS_BYTES, at);
 }
 
 /* Rows of a chunk of the leaf, or of the block's slice of it. */
@@ -97,6 +97,9 @@ static void ahead_find(Kernel *k, Reg update, Reg offset)
 	ins(e, "@$ cp.async.ca.shared.global [$+#], [$], 8", less(e, k->tid, imm(P_COUNT)),
 	    mad(e, k->tid, 8, add(e, k->memory, offset)), h->at_numbers,
 	    place(e, place(e, POINTER(k, param), param, P_COUNT * 8), k->tid, 8));
+	if (h->grouped)
+		ins(e, "@$ st.shared.u32 [$+#], $", same(e, k->tid, imm(0)), add(e, k->memory, offset),
+		    h->at_numbers + P_COUNT * 8, h->ahead[3]);
 }
 
 /* Copies of what chunks have of cases use registers of their own: others are those of the chunk at hand. */
@@ -132,11 +135,18 @@ static void side_arrive(Kernel *k, uint32_t barrier, uint32_t threads)
 	ins(k->e, "bar.arrive #, #", barrier, threads);
 }
 
+/* Those that wait for cases, and those that copy them. Of warpgroups, those without rows meet others later (ROWS_FREE),
+ * as they end gradients later. */
+static uint32_t cases_threads(const Kernel *k)
+{
+	return (k->half->grouped ? group_rows_threads(k) : computing(k)) + copying(k).threads;
+}
+
 /* By those that copy. */
 static void cases_arrive(Kernel *k)
 {
 	ins(k->e, "cp.async.wait_all");
-	side_arrive(k, CASES_THERE, computing(k) + copying(k).threads);
+	side_arrive(k, CASES_THERE, cases_threads(k));
 }
 
 static uint32_t all_judged(const Kernel *k) { return SIDE_THREADS + half_judged_threads(k); }
@@ -149,6 +159,8 @@ void half_apart_begin(Kernel *k, Reg update)
 
 	h->cases_offset = op1(e, REG_R, "mov.u32", imm(0));
 	h->numbers_offset = op1(e, REG_R, "mov.u32", imm(0));
+	if (h->grouped)
+		h->turn = op1(e, REG_R, "mov.u32", imm(0));
 	for (int i = 0; i < 4; i++)
 		h->ahead[i] = reg(e, REG_R);
 	h->ends = op1(e, REG_R, "mov.u32", imm(0));
@@ -238,6 +250,24 @@ static void side_emit(Kernel *k, Reg update, Reg next)
 	if_end(e, early);
 }
 
+/* Rows of the chunk, and so on: its cases are there. */
+void chunk_known(Kernel *k)
+{
+	const Half *h = k->half;
+
+	if (h->grouped) /* others need not be live */
+		ins(k->e, "ld.shared.u32 $, [$+#]", k->my_rows, cases_memory(k), h->at_count);
+	else
+		ins(k->e, "ld.shared.v4.u32 {$, $, $, $}, [$+#]", k->my_rows, h->ends, h->leaves, h->rows, cases_memory(k),
+		    h->at_count);
+}
+
+void cases_wait(Kernel *k)
+{
+	meet(k, CASES_THERE, cases_threads(k));
+	chunk_known(k);
+}
+
 static uint32_t judging(const Kernel *k) { return min_u32(SIDE_THREADS, k->block_rows); }
 
 /* Rows of the chunk forward and backward, when its cases are there. */
@@ -246,9 +276,8 @@ static void apart_rows(Kernel *k, Kernel *part)
 	Emit *e = k->e;
 	Half *h = k->half;
 
-	meet(k, CASES_THERE, computing(k) + copying(k).threads);
-	ins(e, "ld.shared.v4.u32 {$, $, $, $}, [$+#]", k->my_rows, h->ends, h->leaves, h->rows, cases_memory(k),
-	    h->at_count);
+	if (!h->grouped) /* else rows do */
+		cases_wait(k);
 	half_pads(part);
 	if (h->once) { /* weights; several warps may read pads */
 		ins(e, "cp.async.wait_all");
@@ -266,40 +295,62 @@ static void apart_rows(Kernel *k, Kernel *part)
 	spent(k, SPENT_TEAM_AFTER);
 }
 
+/* By warpgroups: update after update, up to the end of an epoch. Updates are counted by side threads alone: registers
+ * of others that are not used in every chunk would be in L2. */
+static void groups_compute(Kernel *k)
+{
+	Emit *e = k->e;
+	Half *h = k->half;
+	uint32_t chunks = chunks_of(k), update = label(e), chunk = label(e);
+	Kernel part = part_of_threads(k, 0, computing(k));
+	Reg numbers = h->numbers_offset;
+	RuleNumbers n;
+
+	e->meeting = computing(k);
+	label_here(e, update);
+	group_sums_begin(&part, GROUP_ANY);
+	label_here(e, chunk);
+	apart_rows(k, &part);
+	group_slices(&part, GROUP_ANY);
+	spent(k, SPENT_GRADIENT);
+	cases_turn(k);
+	ins(e, "add.u32 $, $, 1", h->turn, h->turn);
+	Reg first = same(e, h->turn, imm(chunks)), second = same(e, h->turn, imm(2 * chunks));
+	ins(e, "@!$ bra L#", op2(e, REG_P, "or.pred", first, second), chunk);
+	ins(e, "@$ mov.u32 $, 0", second, h->turn);
+	h->numbers_offset = op3(e, REG_R, "selp.u32", imm(0), imm(NUMBERS_BYTES), first);
+	rule_numbers(&part, &n);
+	Reg ends = load(e, REG_R, "ld.shared.u32", add(e, k->memory, h->numbers_offset), h->at_numbers + P_COUNT * 8);
+	h->numbers_offset = numbers;
+	part.numbers = &n;
+	group_apply(&part, GROUP_ANY);
+	meet(k, GROUP_WEIGHTS, k->s->threads);
+	spent(k, SPENT_UPDATE);
+	ins(e, "@$ bra L#", same(e, ends, imm(0)), update);
+	ins(e, "mov.u32 $, $", h->ends, ends);
+	e->meeting = 0;
+}
+
 static void apart_compute(Kernel *k)
 {
 	Emit *e = k->e;
 	Kernel part = part_of_threads(k, 0, computing(k));
 	RuleNumbers n;
 
-	bool grouped = k->half->grouped;
-
 	e->meeting = computing(k);
-	if (grouped)
-		group_sums_begin(&part, GROUP_ANY);
-	else
-		half_sums_begin(&part);
+	half_sums_begin(&part);
 	Loop l = loop_count(e, chunks_of(k));
 	apart_rows(k, &part);
-	if (grouped)
-		group_slices(&part, GROUP_ANY);
-	else
-		half_changes(&part, imm(0));
-	if (!grouped)
-		barrier_block(e);
+	half_changes(&part, imm(0));
+	barrier_block(e);
 	spent(k, SPENT_GRADIENT);
 	cases_turn(k);
 	loop_end(e, &l);
 	rule_numbers(&part, &n);
 	numbers_turn(k);
 	part.numbers = &n;
-	if (grouped) {
-		group_apply(&part, GROUP_ANY);
-		meet(k, GROUP_WEIGHTS, k->s->threads);
-	} else {
-		half_sums_end(&part);
-		barrier_block(e);
-	}
+	half_sums_end(&part);
+	barrier_block(e);
 	spent(k, SPENT_UPDATE);
 	e->meeting = 0;
 }
@@ -438,6 +489,8 @@ void half_apart(Kernel *k, Reg update, Reg next, const Barriers *b, uint32_t don
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(computing(k))), others);
 	if (k->half->once)
 		once_compute(k, b, done);
+	else if (k->half->grouped)
+		groups_compute(k);
 	else
 		apart_compute(k);
 	ins(e, "bra L#", end);

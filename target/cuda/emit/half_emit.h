@@ -70,6 +70,7 @@ typedef struct Half {
 	Reg ahead[4], ahead_cases; /* rows, row0, my_rows, ends, cases of the chunk that comes next */
 	Reg ends, rows;            /* apart: the update ends an epoch; once: rows of the leaf */
 	Reg (*sum)[4];             /* [tiles of a warp] gradients that are kept while rows come in chunks */
+	Reg turn;                  /* grouped: chunks that a warpgroup has ended, of two updates */
 } Half;
 
 /* ---- half.c ---- */
@@ -140,10 +141,17 @@ uint32_t half_judged_threads(const Kernel *k); /* apart: that wait for ROWS_JUDG
 void judged_wait(Kernel *k);
 void half_through(Kernel *k);
 
+/* ---- half_apart.c ---- */
+
+void cases_wait(Kernel *k); /* by those that have rows */
+void chunk_known(Kernel *k);
+enum { NUMBERS_BYTES = P_COUNT * 8 + 8 }; /* of an update, then: does it end an epoch? */
+
 /* ---- half_groups.c: products of warpgroups ---- */
 
 enum { GROUP_THREADS = 128, GROUP_ROWS = 64 };
 bool group_gradients_fit(const Kernel *k);
+uint32_t group_rows_threads(const Kernel *k); /* of warpgroups that have rows of a chunk */
 void group_region(HalfRegion *r, bool by_target);
 void group_kept_plan(Kernel *k); /* takes memory */
 void group_kept_move(Kernel *k, bool out);
@@ -154,6 +162,9 @@ void groups_publish(Kernel *k); /* stores to shared memory, for products after t
 /* Of the warpgroup's 64 rows, added to sums: inputs are bits, at `row` of the lane; operands are those of a warp. */
 void group_inputs(Kernel *k, const DeviceStep *s, Reg row, uint32_t tiles, Reg (*sum)[4]);
 void group_operands(Kernel *k, const DeviceStep *s, Reg (*a)[2], uint32_t tiles, Reg (*sum)[4]);
+/* The same in steps of 16 operands, under way until the end. */
+void group_step(Kernel *k, const DeviceStep *s, uint32_t step, Reg (*a)[2], uint32_t tiles, Reg (*sum)[4]);
+void group_end(Kernel *k);
 /* Gradients: what a warpgroup has of them. */
 enum {
 	GROUPS = 3,

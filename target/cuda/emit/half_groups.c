@@ -13,7 +13,14 @@
 #include "half_emit.h"
 #include "units.h"
 
-enum { GROUP_WARPS = GROUP_THREADS / 32, MOST_TILES = 8, LEFT_TILES = 2, SLICE = 32, SLICE_STEPS = SLICE / 16 };
+enum {
+	GROUP_WARPS = GROUP_THREADS / 32,
+	MOST_TILES = 8,
+	LEFT_TILES = 2,
+	SLICE = 32,
+	SLICE_STEPS = SLICE / 16,
+	MOST_SLICES = 4
+};
 enum { WEIGHTS_IN, WEIGHTS_OUT, GRADIENTS }; /* gradients */
 
 static const DeviceStep *gradient(const Kernel *k, uint32_t i) { return &k->s->step[k->s->list->gradient + i]; }
@@ -70,6 +77,8 @@ bool group_gradients_fit(const Kernel *k)
 	       columns_tiles(k, WEIGHTS_OUT) <= MOST_TILES / 2 && rows_tiles(k, WEIGHTS_OUT) == GROUP_WARPS &&
 	       input_blocks(k) && input_blocks(k) <= GROUPS && panel_fits(k, WEIGHTS_IN) && panel_fits(k, WEIGHTS_OUT);
 }
+
+uint32_t group_rows_threads(const Kernel *k) { return (uint32_t)ceil_div(k->block_rows, GROUP_ROWS) * GROUP_THREADS; }
 
 /* ---- instructions ---- */
 
@@ -151,20 +160,25 @@ void group_inputs(Kernel *k, const DeviceStep *s, Reg row, uint32_t tiles, Reg (
 	products_wait(e, 0);
 }
 
+void group_step(Kernel *k, const DeviceStep *s, uint32_t step, Reg (*a)[2], uint32_t tiles, Reg (*sum)[4])
+{
+	Tiled b = weights_tiled(k, s, step);
+	Reg f[4];
+
+	for (uint32_t i = 0; i < 4; i++)
+		f[i] = a[2 * step + i / 2][i % 2];
+	products_begin(k->e);
+	product(k, sum, tiles, f, NULL, &b, step || !from_zero(k, s));
+	products_commit(k->e);
+}
+
+void group_end(Kernel *k) { products_wait(k->e, 0); }
+
 void group_operands(Kernel *k, const DeviceStep *s, Reg (*a)[2], uint32_t tiles, Reg (*sum)[4])
 {
-	Emit *e = k->e;
-
-	products_begin(e);
-	for (uint32_t step = 0; step < ceil_div(s->depth, 16); step++) {
-		Tiled b = weights_tiled(k, s, step);
-		Reg f[4];
-		for (uint32_t i = 0; i < 4; i++)
-			f[i] = a[2 * step + i / 2][i % 2];
-		product(k, sum, tiles, f, NULL, &b, step || !from_zero(k, s));
-	}
-	products_commit(e);
-	products_wait(e, 0);
+	for (uint32_t step = 0; step < ceil_div(s->depth, 16); step++)
+		group_step(k, s, step, a, tiles, sum);
+	group_end(k);
 }
 
 /* ---- gradients ---- */
@@ -215,13 +229,18 @@ static Tiled columns_tiled(const Kernel *k, uint32_t buf, uint32_t col, uint32_t
 	return (Tiled){ h->at_rows + half_column(k, buf, col) + row * h->row, 8 * h->row, half_across(k), true };
 }
 
+static void words_load(Kernel *k, Reg at, uint32_t row, Reg word[2])
+{
+	for (uint32_t r = 0; r < 2; r++)
+		word[r] = load(k->e, REG_R, "ld.shared.u32", at, row / SLICE * k->half->transposed_row + 32 * r);
+}
+
 /* Operands of a slice, from words of inputs. */
 static void inputs_make(Kernel *k, Reg at, uint32_t row, Reg f[2][4])
 {
 	Reg word[2];
 
-	for (uint32_t r = 0; r < 2; r++)
-		word[r] = load(k->e, REG_R, "ld.shared.u32", at, row / SLICE * k->half->transposed_row + 32 * r);
+	words_load(k, at, row, word);
 	bits_fragments(k, word, 2, f);
 }
 
@@ -297,14 +316,16 @@ static void slices_add(Kernel *k, const GroupTask *t)
 {
 	Emit *e = k->e;
 	uint32_t end = label(e);
-	Reg bits = imm(0), f[2][4], slice[2 * MOST_TILES][4];
+	Reg word[MOST_SLICES][2], f[2][4], slice[2 * MOST_TILES][4];
 	LeftPlaces left = { imm(0), imm(0) };
 
 	if (t->left)
 		left = left_places(k);
 	if (t->inputs) {
-		bits = bits_input_at(k, input_bits(k, WEIGHTS_IN), mul(e, k->half->warp, 16));
-		inputs_make(k, bits, 0, f);
+		Reg bits = bits_input_at(k, input_bits(k, WEIGHTS_IN), mul(e, k->half->warp, 16));
+		for (uint32_t row = 0; row < k->block_rows; row += SLICE) /* all are under way together */
+			words_load(k, bits, row, word[row / SLICE]);
+		bits_fragments(k, word[0], 2, f);
 	}
 	for (uint32_t row = 0; row < k->block_rows; row += SLICE) {
 		ins(e, "@$ bra L#", op2(e, REG_P, "setp.le.u32", k->my_rows, imm(row)), end);
@@ -316,7 +337,7 @@ static void slices_add(Kernel *k, const GroupTask *t)
 			outputs_products(k, row, slice + t->at_out);
 		products_commit(e);
 		if (t->inputs && row + SLICE < k->block_rows)
-			inputs_make(k, bits, row + SLICE, f);
+			bits_fragments(k, word[row / SLICE + 1], 2, f);
 		if (t->left)
 			left_products(k, &left, row, slice + t->at_left);
 		products_wait(e, 0);

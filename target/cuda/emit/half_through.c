@@ -196,18 +196,14 @@ static void through_hidden(Kernel *k, const Through *t, const ThroughRows *x, co
 	const InputColumns *bits = bits_of(k, s->a, s->a_col);
 
 	through_sums(k, s, some, 0, some->tiles, sums->sum);
-	if (k->half->grouped) {
-		group_inputs(k, s, bits_row_at(k, bits, x->base), some->tiles, sums->sum);
-		return;
-	}
 	Reg a = bits ? bits_row_at(k, bits, x->base) : rows_place(k, s, x), b = weights_place(k, s, some, 0);
 	for (uint32_t step = 0; step < ceil_div(s->depth, 16); step++)
 		half_product_step(k, s, &task, a, b, half_region(k, s)->pitch, step, fa, sums);
 }
 
-/* Net inputs become outputs. */
+/* Net inputs become outputs. out: NULL, or of warpgroups, sums of the next product, begun as its operands are there */
 static void through_units(Kernel *k, const Through *t, const ThroughRows *x, const Tiles *some, Sums *sums,
-                          Reg (*pair)[2])
+                          Reg (*pair)[2], Sums *out)
 {
 	const DeviceStep *s = t->hidden;
 
@@ -217,26 +213,28 @@ static void through_units(Kernel *k, const Through *t, const ThroughRows *x, con
 			v[i] = unit_value(k->e, s->fn, v[i]);
 		for (uint32_t r = 0; r < 2; r++)
 			pair[j][r] = through_pair(k, s, x, some, BUF_ACT, j, r, v + 2 * r);
+		if (out && (j % 2 || j + 1 == some->tiles))
+			group_step(k, t->outputs, j / 2, pair, tiles_across(t->outputs), out->sum);
 	}
 }
 
-static void through_outputs(Kernel *k, const Through *t, const ThroughRows *x, const Tiles *some, Reg (*a)[2],
-                            Reg (*pair)[2])
+static Sums outputs_begin(Kernel *k, const Through *t, const ThroughRows *x, const Tiles *some)
 {
-	const DeviceStep *s = t->outputs;
 	Sums sums = { .row = x->row, .col = some->col, .has_targets = k->half->y_bits };
 
 	for (uint32_t r = 0; r < 2 && sums.has_targets; r++) /* while products are under way */
 		sums.target[r] = half_targets(k, &sums, r);
-	through_sums(k, s, some, 0, some->tiles, sums.sum);
-	if (k->half->grouped)
-		group_operands(k, s, a, some->tiles, sums.sum);
-	else
-		through_multiply(k, s, x, a, some, 0, some->tiles, sums.sum);
+	through_sums(k, t->outputs, some, 0, some->tiles, sums.sum);
+	return sums;
+}
+
+static void through_outputs(Kernel *k, const Through *t, const ThroughRows *x, const Tiles *some, Sums *sums,
+                            Reg (*pair)[2])
+{
 	for (uint32_t i = 0; i < 2 * some->tiles; i++) {
 		uint32_t j = i / 2, r = i % 2;
-		half_outputs(k, s, t->errors, &sums, r, j, x->real[r], sums.sum[j] + 2 * r);
-		pair[j][r] = through_pair(k, s, x, some, BUF_DELTA, j, r, sums.sum[j] + 2 * r);
+		half_outputs(k, t->outputs, t->errors, sums, r, j, x->real[r], sums->sum[j] + 2 * r);
+		pair[j][r] = through_pair(k, t->outputs, x, some, BUF_DELTA, j, r, sums->sum[j] + 2 * r);
 	}
 }
 
@@ -321,27 +319,89 @@ static void side_meet(Kernel *k, Reg tile, uint32_t split)
 		ins(k->e, "bar.sync $, #", add(k->e, tile, imm(SIDES_MEET)), 32 * split);
 }
 
+static void pairs_clear(Kernel *k, Reg (*pair)[2])
+{
+	Reg none = op1(k->e, REG_R, "mov.u32", imm(0));
+
+	for (uint32_t i = 0; i < 4 * TILES_WIDE; i++)
+		pair[i / 2][i % 2] = none; /* past the last tile */
+}
+
 static void through_side(Kernel *k, const Through *t, const ThroughRows *x, Reg tile, Reg side, uint32_t split,
                          bool waits)
 {
-	Reg act[2 * TILES_WIDE][2], delta[2 * TILES_WIDE][2], none = op1(k->e, REG_R, "mov.u32", imm(0));
+	Reg act[2 * TILES_WIDE][2], delta[2 * TILES_WIDE][2];
 	Tiles hidden = tiles_of_side(k, t->hidden, side, split), outputs = tiles_of_side(k, t->outputs, side, split);
-	Sums sums;
+	Sums sums, out;
 
-	for (uint32_t j = 0; j < 2 * TILES_WIDE; j++)
-		for (uint32_t r = 0; r < 2; r++)
-			act[j][r] = delta[j][r] = none; /* past the last tile */
+	pairs_clear(k, act);
+	pairs_clear(k, delta);
 	through_hidden(k, t, x, &hidden, &sums);
-	if (k->half->grouped)
-		rows_wait(k);
-	through_units(k, t, x, &hidden, &sums, act);
+	through_units(k, t, x, &hidden, &sums, act, NULL);
 	side_meet(k, tile, split);
 	if (waits)
 		judged_wait(k);
-	through_outputs(k, t, x, &outputs, split > 1 ? NULL : act, delta);
+	out = outputs_begin(k, t, x, &outputs);
+	through_multiply(k, t->outputs, x, split > 1 ? NULL : act, &outputs, 0, outputs.tiles, out.sum);
+	through_outputs(k, t, x, &outputs, &out, delta);
 	side_meet(k, tile, split);
 	through_back(k, t, x, &hidden, split > 1 ? NULL : delta, &sums);
 }
+
+/* ---- warpgroups ---- */
+
+/* Rows of a warpgroup, whose sums have begun; rows before are stored over when gradients have read them. */
+static void group_through(Kernel *k, const Through *t, const ThroughRows *x, const Tiles *hidden, Sums *sums)
+{
+	Reg act[2 * TILES_WIDE][2], delta[2 * TILES_WIDE][2];
+	Tiles outputs = tiles_of_side(k, t->outputs, imm(0), 1);
+	const InputColumns *bits = bits_of(k, t->hidden->a, t->hidden->a_col);
+
+	pairs_clear(k, act);
+	pairs_clear(k, delta);
+	group_inputs(k, t->hidden, bits_row_at(k, bits, x->base), hidden->tiles, sums->sum);
+	rows_wait(k);
+	Sums out = outputs_begin(k, t, x, &outputs);
+	through_units(k, t, x, hidden, sums, act, &out);
+	judged_wait(k);
+	group_end(k);
+	through_outputs(k, t, x, &outputs, &out, delta);
+	through_back(k, t, x, hidden, delta, sums);
+}
+
+/* 64 rows each; the one without makes words of inputs, when all gradients have read those before. */
+static void groups_through(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t warps = group_rows_threads(k) / 32, others = label(e), end = label(e);
+	Through t;
+	Sums sums;
+
+	if (!through_find(k, &t))
+		return;
+	remark(e, "64 rows of a warpgroup through all layers");
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->half->warp, imm(warps)), others);
+	Tiles hidden = tiles_of_side(k, t.hidden, imm(0), 1);
+	through_sums(k, t.hidden, &hidden, 0, hidden.tiles, sums.sum); /* cases need not be there */
+	cases_wait(k);
+	Reg base = mul(e, k->half->warp, 16), first = op2(e, REG_R, "and.b32", base, imm(0u - GROUP_ROWS));
+	uint32_t past = if_begin(e, less(e, first, k->my_rows));
+	ThroughRows x = through_rows_of(k, base);
+	group_through(k, &t, &x, &hidden, &sums);
+	ins(e, "bra L#", end);
+	if_end(e, past);
+	rows_wait(k);
+	judged_wait(k); /* those without rows are waited for, too */
+	ins(e, "bra L#", end);
+	label_here(e, others);
+	rows_wait(k);
+	chunk_known(k);
+	bits_turn(k, warps, TURNED_AT_ONCE);
+	label_here(e, end);
+	groups_publish(k);
+}
+
+/* ---- the rows of a chunk ---- */
 
 /* Warps without rows make words of inputs meanwhile, if there are such. */
 void half_through(Kernel *k)
@@ -352,13 +412,17 @@ void half_through(Kernel *k)
 	bool loops = tiles > warps;
 	Through t;
 
+	if (h->grouped) {
+		groups_through(k);
+		return;
+	}
 	if (!through_find(k, &t))
 		return;
 	uint32_t split = through_split(k, &t, warps);
 	remark(e, "16 rows of %u warps through all layers", split);
 	if (loops)
 		judged_wait(k);
-	if (tiles * split >= warps && !h->grouped)
+	if (tiles * split >= warps)
 		bits_turn(k, 0, 1);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", h->warp, imm(tiles * split)), others);
 	Loop l = { 0 };
@@ -368,26 +432,19 @@ void half_through(Kernel *k)
 	if (split > 1)
 		side = modulo(e, h->warp, split, tile);
 	Reg base = mul(e, tile, 16);
-	Reg first = h->grouped ? op2(e, REG_R, "and.b32", base, imm(~63u)) : base; /* the same for all of a warpgroup */
-	uint32_t past = if_begin(e, less(e, first, k->my_rows));
+	uint32_t past = if_begin(e, less(e, base, k->my_rows));
 	ThroughRows x = through_rows_of(k, base);
 	through_side(k, &t, &x, tile, side, split, !loops);
 	if (!loops)
 		ins(e, "bra L#", end);
 	if_end(e, past);
-	if (h->grouped)
-		rows_wait(k);
 	if (!loops)
 		judged_wait(k); /* those without rows are waited for, too */
 	if (loops)
 		loop_end(e, &l);
 	ins(e, "bra L#", end);
 	label_here(e, others);
-	if (h->grouped)
-		rows_wait(k);
 	if (tiles * split < warps)
-		bits_turn(k, tiles * split, h->grouped ? TURNED_AT_ONCE : 1);
+		bits_turn(k, tiles * split, 1);
 	label_here(e, end);
-	if (h->grouped)
-		groups_publish(k);
 }

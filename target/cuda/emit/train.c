@@ -400,12 +400,21 @@ static void epoch_check(Kernel *k, Reg update, Reg ends, uint32_t done)
 }
 
 /* Tallies are formed beside the next update. */
-static void apart_check(Kernel *k, Reg update, uint32_t done)
+static void apart_check(Kernel *k, Reg update, uint32_t done, Reg i, Reg in_cycle)
 {
 	Emit *e = k->e;
 	uint32_t inside = k->s->solo ? if_begin(e, op2(e, REG_P, "setp.ne.u32", k->half->ends, imm(0))) : 0;
+	bool counts = k->half->grouped; /* warpgroups that compute do not count updates */
 
+	if (counts)
+		ins(e, "@$ st.shared.v2.u64 [$+#], {$, $}", same(e, k->tid, imm(k->s->threads - SIDE_THREADS)), k->memory,
+		    k->at_info + 16, i, in_cycle);
 	barrier_block(e);
+	if (counts) {
+		ins(e, "ld.shared.v2.u64 {$, $}, [$+#]", i, in_cycle, k->memory, k->at_info + 16);
+		update = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", in_cycle, imm(sizeof(DeviceUpdate))),
+		             POINTER(k, update));
+	}
 	if (!k->half->once) /* else it is asked in the next one */
 		stop_check(k, update, done);
 	if (k->s->solo)
@@ -516,7 +525,7 @@ static void updates_emit(Kernel *k)
 	else
 		update_leaves(k, update, staged, &b);
 	if (k->half && k->half->apart)
-		apart_check(k, update, done);
+		apart_check(k, update, done, i, in_cycle);
 	else if (s->solo && !k->half)
 		epoch_check(k, update, ends, done);
 	else
