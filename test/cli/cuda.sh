@@ -121,24 +121,31 @@ for seed in 1 2; do
 	$MICROPROP train encoder-8-3-8.topo --batch 3 --epochs 4 --seed $seed --precision bf16 --target cuda --json | grep -o '"fingerprint.*'
 done
 MICROPROP_CUDA_THREADS=512 $MICROPROP train encoder-8-3-8.topo --batch 3 --epochs 4 --restarts 2 --precision bf16 --target cuda --json | grep -o '"results.*'
-# Seeds by products of warpgroups have the bits of others: inputs that fill blocks of 64, or do not, or some are past the last; shuffled; any rule, error and end.
+# Seeds by products of warpgroups have the bits of others: inputs that fill blocks of 64, or do not, or some are past the last; any number of hidden units up
+# to 63 and of outputs up to 32; one chunk of rows and several; shuffled; any rule, error and end. The first job fails where only the kernel is asked for.
+groups_train() {
+	with=$1
+	shift
+	env MICROPROP_CUDA=emulate:9 MICROPROP_CUDA_THREADS=512 MICROPROP_CUDA_SHARED=232448 $with $MICROPROP train "$@" --restarts 2 --precision bf16 --target cuda --json
+}
 groups() {
 	for groups in 0 1; do
-		MICROPROP_CUDA=emulate:9 MICROPROP_CUDA_THREADS=512 MICROPROP_CUDA_SHARED=232448 MICROPROP_CUDA_GROUPS=$groups $MICROPROP train "$@" --restarts 2 \
-			--precision bf16 --target cuda --json | grep -o '"results.*' >groups$groups.json
+		groups_train MICROPROP_CUDA_GROUPS=$groups "$@" | grep -o '"results.*' >groups$groups.json
 	done
 	cmp groups0.json groups1.json && cat groups1.json
+	groups_train "MICROPROP_CUDA_DUMP=groups.ptx MICROPROP_CUDA_FAULT=job:1" "$@" >/dev/null 2>&1
+	grep -q wgmma.mma_async groups.ptx || echo "no warpgroups"
 }
 groups letters.topo some.npz --batch 512 --no-shuffle --error squared --epochs 2 --until never
 groups letters.topo few.npz --batch 200 --epochs 2 --rule adam --until right:0.01
-for sizes in "50 58 4" "127 62 32" "130 60 18"; do
+for sizes in "50 58 4 150" "127 62 32 150" "130 60 18 150" "203 21 3 293" "130 47 7 220" "50 1 1 140" "63 63 31 100"; do
 	set -- $sizes
 	awk -v inputs=$1 -v outputs=$3 'BEGIN {
 		for (c = 0; c < inputs + outputs; c++) printf "%sc%d", c ? "," : "", c
 		for (i = 0; i < 330; i++) for (c = 0; c < inputs + outputs; c++) { x = (x * 69069 + 12345) % 4294967296; printf "%s%d", c ? "," : "\n", c < inputs ? int(x / 65536) % 3 == 0 : i % 5 * (c + 1) % 3 == 0 }
 	}' >groups.csv
-	printf 'group in %s input\ngroup h %s\ngroup out %s output\nconnect in, true -> h\nconnect h, true -> out\ntrain rate 0.01 momentum 0.5 rule momentum\n' $sizes >groups.topo
-	groups groups.topo groups.csv --targets $(seq -s , -f c%g $1 $(($1 + $3 - 1))) --batch 150 --epochs 2 --until never
+	printf 'group in %s input\ngroup h %s\ngroup out %s output\nconnect in, true -> h\nconnect h, true -> out\ntrain rate 0.01 momentum 0.5 rule momentum\n' $1 $2 $3 >groups.topo
+	groups groups.topo groups.csv --targets $(seq -s , -f c%g $1 $(($1 + $3 - 1))) --batch $4 --epochs 2 --until never
 done
 $MICROPROP train reber.topo --target cuda --precision bf16
 $MICROPROP show letters.topo --stage program --target cuda --precision bf16 | head -4

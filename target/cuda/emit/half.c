@@ -206,7 +206,7 @@ static void memory_plan(Kernel *k, uint32_t rows)
 	h->at_numbers = shared_take(k, h->apart ? 2 * NUMBERS_BYTES : 0);
 	h->at_transposed = shared_take(k, transposed_bytes(k, rows));
 	k->at_rows = shared_take(k, h->grouped ? 0 : (uint64_t)k->row * rows + SPARE); /* grouped: there are no floats */
-	h->at_rows = shared_take(k, (uint64_t)h->row * rows + SPARE);
+	h->at_rows = shared_take(k, (uint64_t)h->row * rows + (h->grouped ? GROUP_SPARE : SPARE));
 	if (h->grouped)
 		group_kept_plan(k);
 	else if (h->kept)

@@ -149,7 +149,7 @@ enum { NUMBERS_BYTES = P_COUNT * 8 + 8 }; /* of an update, then: does it end an 
 
 /* ---- half_groups.c: products of warpgroups ---- */
 
-enum { GROUP_THREADS = 128, GROUP_ROWS = 64 };
+enum { GROUP_THREADS = 128, GROUP_ROWS = 64, GROUP_SPARE = 1024 }; /* spare: bytes that tiles are read past rows */
 bool group_gradients_fit(const Kernel *k);
 uint32_t group_rows_threads(const Kernel *k); /* of warpgroups that have rows of a chunk */
 void group_region(HalfRegion *r, bool by_target);

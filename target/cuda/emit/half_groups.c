@@ -73,8 +73,8 @@ static bool panel_fits(const Kernel *k, uint32_t i)
 bool group_gradients_fit(const Kernel *k)
 {
 	return k->s->list->steps - k->s->list->gradient == GRADIENTS && k->s->job->panels == GRADIENTS &&
-	       input_bits(k, WEIGHTS_IN) && !input_bits(k, WEIGHTS_OUT) && columns_tiles(k, WEIGHTS_IN) == MOST_TILES &&
-	       columns_tiles(k, WEIGHTS_OUT) <= MOST_TILES / 2 && rows_tiles(k, WEIGHTS_OUT) == GROUP_WARPS &&
+	       input_bits(k, WEIGHTS_IN) && !input_bits(k, WEIGHTS_OUT) && columns_tiles(k, WEIGHTS_IN) <= MOST_TILES &&
+	       columns_tiles(k, WEIGHTS_OUT) <= MOST_TILES / 2 && rows_tiles(k, WEIGHTS_OUT) <= GROUP_WARPS &&
 	       input_blocks(k) && input_blocks(k) <= GROUPS && panel_fits(k, WEIGHTS_IN) && panel_fits(k, WEIGHTS_OUT);
 }
 
@@ -82,7 +82,16 @@ uint32_t group_rows_threads(const Kernel *k) { return (uint32_t)ceil_div(k->bloc
 
 /* ---- instructions ---- */
 
-void groups_begin(Kernel *k) { k->half->tiles_base = op2(k->e, REG_R, "shr.u32", k->memory, imm(4)); }
+void groups_begin(Kernel *k)
+{
+	Emit *e = k->e;
+
+	k->half->tiles_base = op2(e, REG_R, "shr.u32", k->memory, imm(4));
+	Loop l = loop_begin(e, k->tid, imm(GROUP_SPARE / 16), k->s->threads);
+	ins(e, "st.shared.v4.u32 [$+#], {0, 0, 0, 0}", mad(e, l.i, 16, k->memory),
+	    k->half->at_rows + k->half->row * k->block_rows);
+	loop_end(e, &l);
+}
 
 void groups_publish(Kernel *k) { ins(k->e, "fence.proxy.async.shared::cta"); }
 
@@ -520,6 +529,9 @@ static void pair_store(Kernel *k, const SumPart *x, const PartPlaces *t, uint32_
 	bool checks = x->columns > columns;
 	Reg half = half_pair(e, w[0], w[1]), col = add(e, t->col, imm(8 * j)), is = reg(e, REG_P);
 
+	if (columns % 2) /* past the last is 0 */
+		half = op3(e, REG_R, "selp.u32", half, op2(e, REG_R, "and.b32", half, imm(0xffff)),
+		           less(e, add(e, col, imm(1)), imm(columns)));
 	if (checks)
 		is = less(e, col, imm(columns));
 	if (t->has_last) {
@@ -602,11 +614,19 @@ static void task_apply(Kernel *k, const GroupTask *t)
 
 	if (t->inputs)
 		part_apply(k, &(SumPart){ WEIGHTS_IN, in, h->warp, imm(0), 16 * full, 8 * in, h->sum });
-	if (t->outputs)
+	if (t->outputs) {
+		uint32_t none = if_begin(e, less(e, own, imm(rows_tiles(k, WEIGHTS_OUT))));
 		part_apply(k, &(SumPart){ WEIGHTS_OUT, out, own, imm(0), GROUP_ROWS, 8 * out, h->sum + t->at_out });
-	if (t->left)
-		part_apply(k, &(SumPart){ WEIGHTS_IN, LEFT_TILES, imm(full), mul(e, own, LEFT_TILES), 16 * (full + 1), 8 * in,
-		                          h->sum + t->at_left });
+		if_end(e, none);
+	}
+	uint32_t at_once = in == MOST_TILES ? LEFT_TILES : 1;
+	for (uint32_t j = 0; t->left && j < LEFT_TILES; j += at_once) {
+		Reg across = add(e, mul(e, own, LEFT_TILES), imm(j));
+		uint32_t none = if_begin(e, less(e, across, imm(in)));
+		part_apply(
+			k, &(SumPart){ WEIGHTS_IN, at_once, imm(full), across, 16 * (full + 1), 8 * in, h->sum + t->at_left + j });
+		if_end(e, none);
+	}
 }
 
 void group_apply(Kernel *k, uint32_t group)

@@ -65,7 +65,7 @@ static bool through_fits(const Kernel *k, const Through *t)
 	const DeviceStep *all[] = { t->hidden, t->outputs, t->back };
 
 	for (uint32_t i = 0; i < 3; i++)
-		if (all[i]->b == zero || !all[i]->start || all[i]->keeps_net || all[i]->cols % 2 ||
+		if (all[i]->b == zero || !all[i]->start || all[i]->keeps_net || (all[i]->cols % 2 && !k->s->grouped) ||
 		    all[i]->cols > 8 * TILES_WIDE || ceil_div(all[i]->depth, 16) > STEPS_KNOWN)
 			return false;
 	return t->hidden->after == AFTER_UNITS && !late_errors(k, t->hidden) && t->errors && t->errors->c == BUF_DELTA &&
@@ -180,6 +180,12 @@ static Reg through_pair(Kernel *k, const DeviceStep *s, const ThroughRows *x, co
 		Reg inside = less(e, add(e, t->col, imm(8 * j)), imm(s->cols));
 		pair = op3(e, REG_R, "selp.u32", pair, imm(0), inside);
 		has = h->grouped ? inside : op2(e, REG_P, "and.pred", has, inside);
+	}
+	if (s->cols % 2 && j == s->cols / 8) { /* grouped: beside the last activation is that of the true unit */
+		Reg own = op2(e, REG_R, "and.b32", pair, imm(0xffff));
+		if (buf == BUF_ACT)
+			own = op2(e, REG_R, "or.b32", own, imm(0x3f800000));
+		pair = op3(e, REG_R, "selp.u32", own, pair, same(e, t->col, imm(s->cols % 8 - 1)));
 	}
 	if (h->grouped && !last)
 		ins(e, "st.shared.u32 [$+#], $", at, offset, pair);
