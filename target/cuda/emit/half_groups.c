@@ -312,12 +312,48 @@ static void sums_new(Kernel *k, Reg (*sum)[4], uint32_t tiles)
 		sum[i / 4][i % 4] = reg(k->e, REG_F);
 }
 
-static void slice_join(Kernel *k, uint32_t tiles, Reg (*slice)[4])
+/* Added to sums of tiles from `first` on. */
+static void slice_join(Kernel *k, uint32_t first, uint32_t tiles, Reg (*slice)[4])
 {
 	for (uint32_t i = 0; i < 4 * tiles; i++) {
-		Reg s = k->half->sum[i / 4][i % 4];
+		Reg s = k->half->sum[first + i / 4][i % 4];
 		ins(k->e, "add.rn.ftz.f32 $, $, $", s, s, slice[i / 4][i % 4]);
 	}
+}
+
+/* Inputs that are left, before others: slices of a full chunk are under way together, as mma waits for products of
+ * warpgroups. */
+static void left_add(Kernel *k, const GroupTask *t)
+{
+	Emit *e = k->e;
+	uint32_t slices = k->block_rows / SLICE, end = label(e);
+	LeftPlaces left = left_places(k);
+	Reg slice[MOST_SLICES][LEFT_TILES][4], f[MOST_SLICES][2][4], b[4], zero[4];
+
+	uint32_t some = if_begin(e, op2(e, REG_P, "setp.gt.u32", k->my_rows, imm(SLICE * (slices - 1)))); /* all */
+	for (uint32_t n = 0; n < 4; n++)
+		zero[n] = op1(e, REG_F, "mov.f32", imm_f(0));
+	for (uint32_t i = 0; i < slices; i++) {
+		sums_new(k, slice[i], LEFT_TILES);
+		inputs_make(k, left.bits, SLICE * i, f[i]);
+	}
+	for (uint32_t step = 0; step < SLICE_STEPS; step++)
+		for (uint32_t i = 0; i < slices; i++) {
+			fragments_load(k, b, 4, true, left.cols, (SLICE * i + 16 * step) * k->half->row);
+			for (uint32_t j = 0; j < LEFT_TILES; j++)
+				multiply_add(e, slice[i][j], f[i][step], b + 2 * j, step ? NULL : zero);
+		}
+	for (uint32_t i = 0; i < slices; i++)
+		slice_join(k, t->at_left, LEFT_TILES, slice[i]);
+	ins(e, "bra L#", end);
+	if_end(e, some);
+	for (uint32_t i = 0; i + 1 < slices; i++) {
+		ins(e, "@$ bra L#", op2(e, REG_P, "setp.le.u32", k->my_rows, imm(SLICE * i)), end);
+		sums_new(k, slice[i], LEFT_TILES);
+		left_products(k, &left, SLICE * i, slice[i]);
+		slice_join(k, t->at_left, LEFT_TILES, slice[i]);
+	}
+	label_here(e, end);
 }
 
 /* Operands of the next slice are made while products are under way. */
@@ -326,10 +362,9 @@ static void slices_add(Kernel *k, const GroupTask *t)
 	Emit *e = k->e;
 	uint32_t end = label(e);
 	Reg word[MOST_SLICES][2], f[2][4], slice[2 * MOST_TILES][4];
-	LeftPlaces left = { imm(0), imm(0) };
 
 	if (t->left)
-		left = left_places(k);
+		left_add(k, t);
 	if (t->inputs) {
 		Reg bits = bits_input_at(k, input_bits(k, WEIGHTS_IN), mul(e, k->half->warp, 16));
 		for (uint32_t row = 0; row < k->block_rows; row += SLICE) /* all are under way together */
@@ -338,7 +373,7 @@ static void slices_add(Kernel *k, const GroupTask *t)
 	}
 	for (uint32_t row = 0; row < k->block_rows; row += SLICE) {
 		ins(e, "@$ bra L#", op2(e, REG_P, "setp.le.u32", k->my_rows, imm(row)), end);
-		sums_new(k, slice, t->tiles);
+		sums_new(k, slice, t->at_left);
 		products_begin(e);
 		if (t->inputs)
 			inputs_products(k, row, f, slice);
@@ -347,10 +382,8 @@ static void slices_add(Kernel *k, const GroupTask *t)
 		products_commit(e);
 		if (t->inputs && row + SLICE < k->block_rows)
 			bits_fragments(k, word[row / SLICE + 1], 2, f);
-		if (t->left)
-			left_products(k, &left, row, slice + t->at_left);
 		products_wait(e, 0);
-		slice_join(k, t->tiles, slice);
+		slice_join(k, 0, t->at_left, slice);
 	}
 	label_here(e, end);
 }
