@@ -11,6 +11,8 @@ enum { UNROLLED = 8 };
 
 static uint32_t mask_words(const Kernel *k) { return (uint32_t)ceil_div(k->s->leaf_rows, 32); }
 static uint32_t mask_row(const Kernel *k) { return (mask_words(k) | 1) * 4; } /* bytes; odd: other banks */
+uint32_t masks_bytes(const Kernel *k) { return (uint32_t)round_up(k->s->job->data.inputs * mask_row(k), 16); }
+uint32_t lengths_at(const Kernel *k) { return k->at_mask + masks_bytes(k); }
 
 void case_load(Kernel *k, Reg number, Reg row, Reg is_row)
 {
@@ -138,6 +140,8 @@ static void by_input(Kernel *k)
 	ins(e, "@$ atom.shared.add.u32 $, [$+#], $", leads, begin, k->memory, k->at_info, groups);
 	ins(e, "@$ st.shared.u32 [$+#], $", leads, mad(e, input, 4, k->memory), k->at_csc_start,
 	    op2(e, REG_R, "or.b32", begin, op2(e, REG_R, "shl.b32", groups, imm(16))));
+	if (turns_sorted(k))
+		ins(e, "@$ st.shared.u32 [$+#], $", leads, mad(e, input, 4, k->memory), lengths_at(k), total);
 	ins(e, "shfl.sync.idx.b32 $, $, 0, 0x101f, 0xffffffff", start, begin);
 	/* rows of the word, one after the other */
 	Reg at = reg(e, REG_R), row0 = op2(e, REG_R, "shl.b32", lane, imm(5));
@@ -422,7 +426,8 @@ void cases_stage(Kernel *k, const LeafFound *f)
 		words_stage(k);
 	if (!k->y_bits && k->chunks == 1 && !k->inliners)
 		targets_stage(k);
-	barrier_block(k->e);
+	if (!image || !k->s->solo) /* else leaf_emit has the next one, when copies are there */
+		barrier_block(k->e);
 }
 
 /* ---- weights ---- */

@@ -496,7 +496,11 @@ void lists_add(Kernel *k, const DeviceStep *s, const GradientCut *c, const Gradi
 void list_pads(Kernel *k);  /* what all lists are filled up with */
 void plan_turns(Kernel *k); /* may warps share lists? */
 uint32_t turns_bytes(const Kernel *k);
-void turns_make(Kernel *k); /* who has which list */
+void turns_make(Kernel *k);              /* who has which list */
+bool turns_sorted(const Kernel *k);      /* inputs are sorted by the lengths of their lists, */
+uint32_t lengths_at(const Kernel *k);    /* which cases.c leaves here, behind masks: a place for each, */
+uint32_t lengths_bytes(const Kernel *k); /* and for the sorted inputs */
+uint32_t masks_bytes(const Kernel *k);
 
 /* ---- update.c: sums ---- */
 

@@ -559,10 +559,8 @@ void gradient_cut(Kernel *k)
 	if (k->local || k->inliners)
 		k->bytes += ROWS_TURN * k->row;
 	uint32_t past = k->local ? 0 : plan_staging(k);
-	if (s->job->data.from) {
-		uint32_t masks = s->job->data.inputs * ((uint32_t)ceil_div(s->leaf_rows, 32) | 1) * 4;
-		k->bytes = max_u32(k->bytes, k->at_mask + (uint32_t)round_up(masks, 16));
-	}
+	if (s->job->data.from)
+		k->bytes = max_u32(k->bytes, k->at_mask + masks_bytes(k) + lengths_bytes(k));
 	if (k->overlaid && past && tally_bytes(k) && round_up(past, 16) + tally_bytes(k) <= k->bytes)
 		k->at_doubles = (uint32_t)round_up(past, 16); /* over rows, which no one needs any more */
 	plan_turns(k);

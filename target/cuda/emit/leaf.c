@@ -305,13 +305,14 @@ static void first_tasks(Kernel *k, const NextChunk *n, uint32_t step)
 	const DeviceStep *first = &k->s->step[step];
 	uint32_t all = product_warps(k, first);
 	uint32_t warps = min_u32(all, warps_of(k)), early = early_parts(k);
-	Crew c = crew_begin(k, 0, warps, imm(all));
+	/* by the last ones: those that add gradients afterwards have index lists here, which end sooner */
+	Crew c = crew_begin(k, early ? warps_of(k) - warps : 0, warps, imm(all));
 
 	product_part(k, first, c.slot);
 	crew_end(k, &c);
 	if (early) {
 		Reg some = op2(k->e, REG_P, "setp.ne.u32", n->rows, imm(0));
-		Crew d = crew_begin(k, warps, warps_of(k) - warps, op3(k->e, REG_R, "selp.u32", imm(early), imm(0), some));
+		Crew d = crew_begin(k, 0, warps_of(k) - warps, op3(k->e, REG_R, "selp.u32", imm(early), imm(0), some));
 		next_part(k, n, d.slot);
 		crew_end(k, &d);
 	}
@@ -604,10 +605,12 @@ void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool direct
 		rows_emit(k);
 	coming_step(k);
 	spent(k, SPENT_ROWS);
-	barrier_arrive(k, &b->team);
+	bool met = k->s->solo && chunks; /* after the last chunk; no one else has to be told */
+	if (!met)
+		barrier_arrive(k, &b->team);
 	if (!chunks && !late)
 		verdicts_emit(k); /* others need not wait for them */
-	if (!late)
+	if (!late && !met)
 		barrier_arrive(k, &b->scored);
 	spent(k, SPENT_KINDS + 28);
 	uint32_t others = label(e), end = label(e);

@@ -91,10 +91,10 @@ void list_rows_add(Kernel *k, uint32_t wide, const GradientPart *p) { groups_add
 /* ---- turns ----
  *
  * Where a block has all lists, its warps share them. A turn of a warp is as many lists as it has lanes for, of nearly
- * equal length. Who has which is found out when lists are made: the longest come first, each turn for the warp with
- * the least to do. In shared memory, for each list: first group | row of the matrix << 16, groups | groups of the
- * turn << 16 | TURN_SHORT if the second half of its last groups is padding; an empty turn is the last; then, as 16-bit
- * numbers, the turn that follows each turn, and the first one of each warp. */
+ * equal length. Who has which is found out when lists are made: the longest come first (sorted, or by rank), each turn
+ * for the warp with the least to do. In shared memory, for each list: first group | row of the matrix << 16, groups |
+ * groups of the turn << 16 | TURN_SHORT if the second half of its last groups is padding; an empty turn is the last;
+ * then, as 16-bit numbers, the turn that follows each turn, and the first one of each warp. */
 enum { LIST_BYTES = 8, NO_ROW = 0xffff, TURN_COST = 2 }; /* TURN_COST: of a turn itself, in groups */
 #define TURN_SHORT 0x80000000u
 
@@ -184,6 +184,30 @@ static Reg turn_groups(Emit *e, Reg word)
 	return op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", word, imm(16)), imm(TURN_SHORT / 0x10000 - 1));
 }
 
+/* Where images are made, which is done once for many updates; else inputs come by rank. */
+bool turns_sorted(const Kernel *k) { return k->s->makes_images && k->turns != NO_STEP; }
+uint32_t lengths_bytes(const Kernel *k) { return k->s->solo && k->s->images ? 2 * 4 * k->s->job->data.inputs : 0; }
+static uint32_t sorted_at(const Kernel *k) { return lengths_at(k) + 4 * k->s->job->data.inputs; }
+
+/* Inputs by the lengths of their lists in this leaf, the longest first, so that lists of a turn need little padding. */
+static void turns_sort(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t inputs = k->s->job->data.inputs;
+	Loop l = loop_begin(e, k->tid, imm(inputs), k->s->threads);
+	Reg own = load(e, REG_R, "ld.shared.u32", mad(e, l.i, 4, k->memory), lengths_at(k));
+	Reg longer = op1(e, REG_R, "mov.u32", imm(0));
+	Loop o = loop_begin(e, imm(0), imm(inputs), 1);
+	Reg other = load(e, REG_R, "ld.shared.u32", mad(e, o.i, 4, k->memory), lengths_at(k));
+	Reg is = op2(e, REG_P, "and.pred", same(e, other, own), less(e, o.i, l.i));
+
+	is = op2(e, REG_P, "or.pred", is, op2(e, REG_P, "setp.gt.u32", other, own));
+	ins(e, "@$ add.u32 $, $, 1", is, longer, longer);
+	loop_end(e, &o);
+	ins(e, "st.shared.u32 [$+#], $", mad(e, longer, 4, k->memory), sorted_at(k), l.i);
+	loop_end(e, &l);
+}
+
 /* All lists, and how long turns are. */
 static void turns_lists(Kernel *k, const DeviceStep *s, const GradientCut *c)
 {
@@ -191,8 +215,8 @@ static void turns_lists(Kernel *k, const DeviceStep *s, const GradientCut *c)
 	uint32_t each = lists_of_turn(c), all = turns_of(k, c), inputs = k->s->job->data.inputs;
 	Loop l = loop_count(e, (uint32_t)ceil_div((all + 1) * each, k->s->threads)); /* equal: lanes exchange */
 	Reg rank = mad(e, l.i, k->s->threads, k->tid), is = less(e, rank, imm(inputs)), most = reg(e, REG_R);
-	Reg input =
-		load(e, REG_R, "ld.shared.u32", mad(e, op3(e, REG_R, "selp.u32", rank, imm(0), is), 4, k->memory), k->at_rank);
+	Reg input = load(e, REG_R, "ld.shared.u32", mad(e, op3(e, REG_R, "selp.u32", rank, imm(0), is), 4, k->memory),
+	                 turns_sorted(k) ? sorted_at(k) : k->at_rank);
 	Reg word = list_word(k, input), row = op2(e, REG_R, "sub.u32", input, imm(s->low));
 
 	is = op2(e, REG_P, "and.pred", is, less(e, row, imm(s->depth)));
@@ -222,6 +246,10 @@ void turns_make(Kernel *k)
 	uint32_t all = turns_of(k, c), bytes = lists_of_turn(c) * LIST_BYTES;
 	remark(e, "%u turns of %u lists, %u warps", all, lists_of_turn(c), turn_warps(c));
 	barrier_block(e);
+	if (turns_sorted(k)) {
+		turns_sort(k);
+		barrier_block(e);
+	}
 	turns_lists(k, &k->s->step[k->s->list->gradient + k->turns], c);
 	barrier_block(e);
 	uint32_t others = if_begin(e, less(e, k->tid, imm(32)));
