@@ -166,9 +166,11 @@ static void plan_memory(Columns *c)
 	c->at_image = take(c, c->image + 4 * 2 * LIST_PAD); /* groups past the last list are read */
 	plan_cases_end(c);
 	k->at_rank = take(c, (uint64_t)c->inputs * 4);
-	/* weights of inputs, of the true unit, and a row of -0 that lists are filled up with */
-	c->from_size = (uint32_t)round_up((uint64_t)(c->inputs + 2) * c->own * 4, 16);
-	c->at_from = take(c, (uint64_t)c->from_size * (1 + states));
+	/* weights of inputs, of the true unit, and a row of -0 that lists are filled up with; behind it state */
+	c->from_row = c->own * 4 * c->from_copies;
+	c->at_from = take(c, (uint64_t)(c->inputs + 2) * c->from_row);
+	c->from_size = (uint32_t)round_up((uint64_t)(c->inputs + 1) * c->own * 4, 16);
+	c->at_from_state = take(c, (uint64_t)c->from_size * states) - c->from_size;
 	/* quads of units in different banks, outputs of a unit side by side */
 	c->unit_row = c->output_quads * 16;
 	c->quad_row = 4 * c->unit_row + 16;
@@ -187,8 +189,7 @@ static void plan_memory(Columns *c)
 	c->at_delta_t = take(c, (uint64_t)c->pitch * c->group_outputs);
 	c->hidden_pad = (uint32_t)round_up(s->leaf_rows, ROWS_TURN);
 	c->at_hidden = take(c, (uint64_t)(c->hidden_pad + 1 + RING) * c->own * 4); /* rows past the last are read */
-	c->turned_pitch = (uint32_t)round_up(c->part_rows, c->bias_turn) * 4 + c->parts * c->part_pitch + 16;
-	c->at_turned = take(c, c->lists->bias ? (uint64_t)c->turned_pitch * c->own : 0);
+	c->at_bias = take(c, c->own * 4);
 }
 
 uint32_t columns_each(uint32_t hidden, uint32_t blocks)
@@ -234,9 +235,6 @@ static void plan_parts(Columns *c)
 	c->part_rows = c->rows / c->parts;
 	c->part_block = k->block_rows / c->parts;
 	c->team_warps = c->warps / c->parts;
-	c->bias_turn = RING;
-	while (c->bias_turn < CHAIN_TURN && c->part_rows % (2 * c->bias_turn) == 0)
-		c->bias_turn *= 2;
 	c->high = 2;
 	c->wide = c->parts > 1 ? 2 : 4; /* many warps wait less for loads, few load less */
 	c->pass_warps = c->parts > 1 ? c->team_warps / 2 : c->warps;
@@ -311,8 +309,13 @@ static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
 		return "weights to outputs";
 	c->image = image;
 	c->list_row = k->list_row = (uint32_t)round_up(s->list_longest, LIST_PAD) * 2;
-	k->bytes = 0;
-	plan_memory(c);
+	/* lanes that read random weights at a time have a copy each, in banks of its own, if there is room */
+	for (c->from_copies = LANES_READ; c->from_copies; c->from_copies = c->from_copies > 1 ? 1 : 0) {
+		k->bytes = 0;
+		plan_memory(c);
+		if (k->bytes <= s->shared)
+			break;
+	}
 	return k->bytes > s->shared ? "shared memory" : NULL;
 }
 
@@ -399,7 +402,7 @@ static void lists_begin(Columns *c)
 {
 	Emit *e = c->k->e;
 
-	fill(c, c->at_from + (c->inputs + 1) * c->own * 4, c->own * 4, -0.0f);
+	fill(c, c->at_from + (c->inputs + 1) * c->from_row, c->from_row, -0.0f);
 	fill(c, c->at_hidden + c->hidden_pad * c->own * 4, c->own * 4, -0.0f);
 	if (c->to->bias != NO_BIAS) { /* the true unit */
 		uint32_t other = if_begin(e, same(e, c->row_group, imm(c->bias_group)));
@@ -561,8 +564,8 @@ static void stores_expect(Columns *c, Reg new_weights)
 
 static void outputs_wait(Columns *c)
 {
+	bar_wait(c, bar_at(c, BAR_WEIGHTS), c->parity); /* these come first, mostly */
 	bar_wait(c, part_bar(c, BAR_ACT), c->parity);
-	bar_wait(c, bar_at(c, BAR_WEIGHTS), c->parity);
 }
 
 /* Few warps do everything one after the other. */
@@ -578,16 +581,19 @@ static void rows_few(Columns *c)
 	errors_back(c, c->warps);
 }
 
-/* In each team: the first warps compute, others send meanwhile. */
+/* In each team: the first warps compute, others send meanwhile. Gradients need activations later than outputs do: those
+ * of both parts are sent when those of the second are on their way to outputs. */
 static void rows_many(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	uint32_t team = c->team_warps, senders = team - c->pass_warps, end = label(e);
-	Reg act = add(e, c->part, imm(NAMED_ACT)), outputs = add(e, c->part, imm(NAMED_OUTPUTS));
+	Reg outputs = add(e, c->part, imm(NAMED_OUTPUTS));
 
 	uint32_t other = if_begin(e, less(e, c->team_warp, imm(c->pass_warps)));
-	tell(c, act, team); /* activations of their rows are there */
+	uint32_t first = if_begin(e, same(e, c->part, imm(1)));
+	tell(c, imm(NAMED_ACT), team + senders); /* activations of all rows are there */
+	if_end(e, first);
 	outputs_wait(c);
 	spent(k, SPENT_KINDS + 3);
 	outputs_emit(c);
@@ -599,7 +605,7 @@ static void rows_many(Columns *c)
 	spent(k, SPENT_KINDS + 6);
 	ins(e, "bra L#", end);
 	if_end(e, other);
-	meet(c, act, team);
+	meet(c, imm(NAMED_ACT), team + senders);
 	columns_send(c, c->pass_warps, senders);
 	meet(c, outputs, team);
 	deltas_send(c, c->pass_warps, senders);

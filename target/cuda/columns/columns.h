@@ -56,6 +56,7 @@ enum { RING = 32 };                                                  /* rows of 
 enum { CHAIN_TURN = 128 };                                           /* rows of a turn, whose end waits for loads */
 enum { SIDE_COPY, SIDE_JUDGE, SIDE_TALLY, SIDE_DECIDE, SIDE_WARPS }; /* warps, after those of the workers */
 enum { MOST_TALLIES = 4 };                                           /* that are formed at a time */
+enum { LANES_READ = 8 };                                             /* of 16 bytes each, in a cycle of shared memory */
 enum {
 	BAR_ACT, /* these four: one for each part */
 	BAR_GROUP = BAR_ACT + MOST_PARTS,
@@ -78,7 +79,8 @@ enum {
 	NAMED_OUTPUTS = NAMED_ACT + MOST_PARTS,
 	NAMED_TURNED = NAMED_OUTPUTS + MOST_PARTS,
 	NAMED_FIRST = NAMED_TURNED + MOST_PARTS,
-	NAMED_WORDS = NAMED_ACT /* bf16 */
+	NAMED_BIAS = NAMED_TURNED, /* of warps that sum deltas */
+	NAMED_WORDS = NAMED_ACT    /* bf16 */
 };
 
 typedef struct Columns {
@@ -98,7 +100,6 @@ typedef struct Columns {
 	uint32_t parts, team_warps;           /* of rows; warps for each */
 	uint32_t part_rows, part_block;       /* of a part: rows, in all blocks and in one */
 	uint32_t high, wide;                  /* of a thread, in products: rows; outputs */
-	uint32_t bias_turn;                   /* rows of a turn of sums of deltas; a part has whole ones */
 	uint32_t dense_first, dense_warps;    /* that form the gradient of weights to outputs: the last of the first team */
 	uint32_t pass_warps;                  /* of a team, that compute outputs: its first ones */
 	uint32_t turns, all_turns, own_turns; /* rows of a worker; of a lane of a side warp: all, and the block's */
@@ -106,10 +107,10 @@ typedef struct Columns {
 	uint32_t tallies;                     /* blocks that form them */
 	uint32_t to_bytes;                    /* of all weights to outputs */
 	/* bytes in shared memory */
-	uint32_t at_bars, at_bad, at_stop, at_ended, at_from, from_size, at_to, unit_row, quad_row, at_to_bias, at_own,
-		own_size;
+	uint32_t at_bars, at_bad, at_stop, at_ended, at_from, from_copies, from_row, at_from_state, from_size, at_to,
+		unit_row, quad_row, at_to_bias, at_own, own_size;
 	uint32_t at_act, act_quad, at_delta, delta_row, at_act_t, act_t_size, at_delta_t, to_size, pitch, at_hidden,
-		hidden_pad, at_turned, turned_pitch;
+		hidden_pad, at_bias;
 	uint32_t part_pitch; /* of rows by column: from part to part, with a gap for what is loaded ahead */
 	uint32_t at_cases, cases_size, at_count, at_numbers, at_lists, at_image; /* of one update; the next one's follow */
 	bool state[2 + MAX_STATE]; /* of the formula: what is kept of a weight */
@@ -191,17 +192,16 @@ void errors_back(Columns *c, uint32_t warps);                  /* deltas of hidd
 
 void weights_move(Columns *c, bool out); /* from global memory, or back */
 PlaceNumbers rule_begin(Columns *c, const DevicePanel *p);
-/* Four weights side by side at `at`, and their state, each `size` bytes behind the other; v[1]: the weights */
+/* Four weights side by side, and their state: variable v is (v - 1) * size bytes behind `at`. v[1]: the weights */
 typedef struct RuleQuad {
-	Reg at;
+	Reg weight, at;
 	uint32_t size;
 	Reg v[2 + MAX_STATE][4];
 } RuleQuad;
 void quad_load(Columns *c, RuleQuad *q);
 void quad_rule(Columns *c, const PlaceNumbers *n, const Reg g[4], RuleQuad *q);
 void quad_keep(Columns *c, const RuleQuad *q);
-/* Four weights side by side at `at`, and their state, each `size` bytes behind the other. w: the new weights */
-void rule_quad(Columns *c, const PlaceNumbers *n, const Reg g[4], Reg at, uint32_t size, Reg w[4]);
+void rule_quad(Columns *c, const PlaceNumbers *n, const Reg g[4], RuleQuad *q); /* all three */
 void dense_emit(Columns *c); /* by the dense warps; both leave if the job stops */
 void lists_emit(Columns *c);
 

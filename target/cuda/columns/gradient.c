@@ -3,7 +3,8 @@
  * and rule state; weights to outputs also in all other blocks. Must hold: rows are summed in order.
  *
  * Weights to outputs: a thread has one of the block's group, and reads four rows of both operands at a time. Weights
- * from inputs: a thread has an input and a column, and adds the rows of its list. */
+ * from inputs: a lane has an input and four columns, and adds the rows of its list; weights from the true unit are sums
+ * of all rows. */
 #include "columns.h"
 
 /* ---- weights ---- */
@@ -27,6 +28,16 @@ static void global_move(Columns *c, Reg is, uint32_t v, Reg at, const DevicePane
 		    place(e, place(e, place_at(e, POINTER(k, copies), p->copy * 4), col, p->copy_row * 4), row, 4), x);
 }
 
+/* Address of the first copy of a weight from an input, of [input][quad of columns][copy][column of the quad]. i: its
+ * number, of [input][column] */
+static Reg from_place(Columns *c, Reg i)
+{
+	Emit *e = c->k->e;
+	Reg quad = divide(e, i, 4);
+
+	return add(e, mad(e, quad, 16 * c->from_copies, mad(e, modulo(e, i, 4, quad), 4, c->k->memory)), imm(c->at_from));
+}
+
 /* Weights from inputs and the true unit, of the block's columns: [input][column]. */
 static void from_move(Columns *c, bool out)
 {
@@ -37,10 +48,12 @@ static void from_move(Columns *c, bool out)
 	Reg row = divide(e, l.i, c->own), col = add(e, c->first_column, modulo(e, l.i, c->own, row));
 	Reg is = less(e, col, imm(c->hidden));
 
-	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
+	for (uint32_t i = 0; i < (out ? 1 : c->from_copies); i++)
+		global_move(c, is, 1, add(e, from_place(c, l.i), imm(16 * i)), c->from, row, col, out);
+	for (uint32_t v = 2; v < 2 + MAX_STATE; v++)
 		if (c->state[v])
-			global_move(c, is, v, add(e, mad(e, l.i, 4, k->memory), imm(c->at_from + (v - 1) * c->from_size)), c->from,
-			            row, col, out);
+			global_move(c, is, v, add(e, mad(e, l.i, 4, k->memory), imm(c->at_from_state + (v - 1) * c->from_size)),
+			            c->from, row, col, out);
 	loop_end(e, &l);
 }
 
@@ -128,8 +141,8 @@ PlaceNumbers rule_begin(Columns *c, const DevicePanel *p)
 	return known_numbers(k, &n, &k->s->factor[p->factor]);
 }
 
-/* A weight at `at`, and its state, each `size` bytes behind the other. Returns the new weight. */
-static Reg rule_place(Columns *c, const PlaceNumbers *n, Reg g, Reg at, uint32_t size)
+/* A weight, and its state: variable v is (v - 1) * size bytes behind `at`. Returns the new weight. */
+static Reg rule_place(Columns *c, const PlaceNumbers *n, Reg g, Reg weight, Reg at, uint32_t size)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
@@ -138,25 +151,23 @@ static Reg rule_place(Columns *c, const PlaceNumbers *n, Reg g, Reg at, uint32_t
 	Reg variable[2 + MAX_STATE] = { g };
 
 	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-		variable[v] = loads >> v & 1 ? load(e, REG_F, "ld.shared.f32", at, (v - 1) * size) : imm_f(0);
+		variable[v] = loads >> v & 1
+		                  ? load(e, REG_F, "ld.shared.f32", v == 1 ? weight : at, v == 1 ? 0 : (v - 1) * size)
+		                  : imm_f(0);
 	place_values(k, n, variable);
 	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
 		if (stores >> v & 1)
-			ins(e, "st.shared.f32 [$+#], $", at, (v - 1) * size, variable[v]);
+			ins(e, "st.shared.f32 [$+#], $", v == 1 ? weight : at, v == 1 ? 0 : (v - 1) * size, variable[v]);
 	Reg none = op2(e, REG_F, "sub.rn.ftz.f32", variable[1], variable[1]);
 	infinite_check(k, op2(e, REG_P, "setp.neu.ftz.f32", none, imm_f(0)));
 	return variable[1];
 }
 
-void rule_quad(Columns *c, const PlaceNumbers *n, const Reg g[4], Reg at, uint32_t size, Reg w[4])
+void rule_quad(Columns *c, const PlaceNumbers *n, const Reg g[4], RuleQuad *q)
 {
-	RuleQuad q = { .at = at, .size = size };
-
-	quad_load(c, &q);
-	quad_rule(c, n, g, &q);
-	quad_keep(c, &q);
-	for (uint32_t i = 0; i < 4; i++)
-		w[i] = q.v[1][i];
+	quad_load(c, q);
+	quad_rule(c, n, g, q);
+	quad_keep(c, q);
 }
 
 void quad_load(Columns *c, RuleQuad *q)
@@ -165,7 +176,7 @@ void quad_load(Columns *c, RuleQuad *q)
 
 	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
 		if (loads >> v & 1)
-			load_quad(c->k->e, "shared", q->v[v], q->at, (v - 1) * q->size);
+			load_quad(c->k->e, "shared", q->v[v], v == 1 ? q->weight : q->at, v == 1 ? 0 : (v - 1) * q->size);
 }
 
 void quad_rule(Columns *c, const PlaceNumbers *n, const Reg g[4], RuleQuad *q)
@@ -194,7 +205,7 @@ void quad_keep(Columns *c, const RuleQuad *q)
 	}
 	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
 		if (stores >> v & 1)
-			store_quad(e, "shared", q->at, (v - 1) * q->size, q->v[v]);
+			store_quad(e, "shared", v == 1 ? q->weight : q->at, v == 1 ? 0 : (v - 1) * q->size, q->v[v]);
 	infinite_check(c->k, bad);
 }
 
@@ -313,6 +324,7 @@ void dense_emit(Columns *c)
 		b[r] = add(e, mad(e, y, c->pitch, k->memory), imm(c->at_delta_t));
 	}
 	PlaceNumbers n = rule_begin(c, c->to);
+	tallied_wait(c);
 	for (uint32_t p = 0; p < c->parts; p++) {
 		bar_wait(c, bar_at(c, BAR_GROUP + p), c->parity); /* also without weights: the next phase begins then */
 		bar_wait(c, bar_at(c, BAR_DELTA + p), c->parity);
@@ -324,12 +336,11 @@ void dense_emit(Columns *c)
 			if_end(e, past);
 		}
 	}
-	tallied_wait(c);
 	uint32_t also = if_begin(e, has);
 	for (uint32_t r = 0; r < rounds; r++) {
 		uint32_t other = if_begin(e, is[r]);
-		rule_place(c, &n, sum[r], own_at(c, add(e, slot[r], lane_down(c)), add(e, own[r], lane_across(c))),
-		           c->own_size);
+		Reg at = own_at(c, add(e, slot[r], lane_down(c)), add(e, own[r], lane_across(c)));
+		rule_place(c, &n, sum[r], at, at, c->own_size);
 		if_end(e, other);
 	}
 	ins(e, "bar.warp.sync 0xffffffff");
@@ -341,129 +352,223 @@ void dense_emit(Columns *c)
 	if_end(e, also);
 }
 
+/* ---- weights from the true unit ----
+ *
+ * Sums of the deltas of all rows, in order. Lanes have a column and a run of rows each: all of them load at once, so
+ * that the chain of additions waits for no load; then each run in turn continues the sum of the run before it. Lanes
+ * begin with different rows of their runs, which are in different banks. */
+
+enum { MOST_RUN = 32 };
+
+typedef struct Runs {
+	uint32_t count, rows; /* at a time, and of each */
+	Reg run, column;      /* of the lane */
+	Reg x[MOST_RUN];      /* row i + number of the run, modulo rows */
+} Runs;
+
+static Runs runs_new(Columns *c)
+{
+	Emit *e = c->k->e;
+	Runs r = { .count = 32 / c->own };
+
+	r.rows = min_u32(max_u32((uint32_t)ceil_div(c->part_rows, r.count), r.count), MOST_RUN);
+	r.run = divide(e, c->lane, c->own);
+	r.column = modulo(e, c->lane, c->own, r.run);
+	for (uint32_t i = 0; i < r.rows; i++)
+		r.x[i] = reg(e, REG_F);
+	return r;
+}
+
+/* Runs from row `first` on; -0, which changes no sum, from row `past` on. */
+static void runs_load(Columns *c, const Runs *r, Reg first, Reg past)
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	uint32_t pitch = c->own * 4, end = label(e);
+	Reg row[2], at[2];
+
+	for (uint32_t i = 0; i < 2; i++) { /* at the beginning, and where the run begins again */
+		row[i] = mad(e, r->run, r->rows + 1, first);
+		row[i] = i ? op2(e, REG_R, "sub.u32", row[i], imm(r->rows)) : row[i];
+		at[i] = mad(e, row[i], pitch, mad(e, r->column, 4, k->memory));
+	}
+	uint32_t some = if_begin(e, op2(e, REG_P, "setp.le.u32", add(e, first, imm(r->count * r->rows)), past));
+	for (uint32_t i = 0; i < r->rows; i++) {
+		Reg from = at[0];
+		if (i + r->count > r->rows)
+			from = op3(e, REG_R, "selp.u32", at[0], at[1], less(e, r->run, imm(r->rows - i)));
+		ins(e, "ld.shared.f32 $, [$+#]", r->x[i], from, c->at_hidden + i * pitch);
+	}
+	ins(e, "bra L#", end);
+	if_end(e, some);
+	for (uint32_t i = 0; i < r->rows; i++) {
+		Reg before = less(e, r->run, imm(r->rows - i));
+		Reg n = add(e, op3(e, REG_R, "selp.u32", row[0], row[1], before), imm(i));
+		ins(e, "mov.f32 $, $", r->x[i], imm_f(-0.0f));
+		ins(e, "@$ ld.shared.f32 $, [$+#]", less(e, n, past), r->x[i], op3(e, REG_R, "selp.u32", at[0], at[1], before),
+		    c->at_hidden + i * pitch);
+	}
+	label_here(e, end);
+}
+
+static void runs_add(Columns *c, const Runs *r, Reg sum)
+{
+	Emit *e = c->k->e;
+
+	for (uint32_t n = 0; n < r->count; n++) {
+		Reg s = sum;
+		for (uint32_t i = 0; i < r->rows; i++)
+			s = op2(e, REG_F, "add.rn.ftz.f32", r->x[(i + r->rows - n) % r->rows], s);
+		ins(e, "shfl.sync.idx.b32 $, $, $, 31, 0xffffffff", sum, s, add(e, r->column, imm(n * c->own)));
+	}
+}
+
+/* Warps that sum deltas: one for each part, whose rows it loads when they are there, or one, which may have lists too.
+ */
+static uint32_t bias_warps(const Columns *c)
+{
+	uint32_t warps = c->warps - c->dense_warps;
+
+	return !c->lists->bias || warps == 1 ? 0 : warps > c->parts ? c->parts : 1;
+}
+
+/* Sums of a part, on top of those of the parts before, which another warp has left in shared memory. */
+static void bias_part(Columns *c, const Runs *r, uint32_t part, bool is_left, Reg sum)
+{
+	Emit *e = c->k->e;
+	Reg first = imm(part * c->part_rows), past = op2(e, REG_R, "min.u32", c->rows_now, imm((part + 1) * c->part_rows));
+	bool once = c->part_rows <= r->count * r->rows;
+
+	bar_wait(c, bar_at(c, BAR_HIDDEN + part), c->parity);
+	spent(c->k, SPENT_KINDS + 7 + 2 * part);
+	if (once)
+		runs_load(c, r, first, past);
+	if (is_left) {
+		meet(c, imm(NAMED_BIAS), 2);
+		ins(e, "ld.shared.f32 $, [$+#]", sum, mad(e, r->column, 4, c->k->memory), c->at_bias);
+	}
+	if (once) {
+		runs_add(c, r, sum);
+	} else {
+		Loop l = loop_begin(e, first, past, r->count * r->rows);
+		runs_load(c, r, l.i, past);
+		runs_add(c, r, sum);
+		loop_end(e, &l);
+	}
+	spent(c->k, SPENT_KINDS + 8 + 2 * part);
+}
+
+/* warp: its number, of those that sum deltas */
+static void bias_emit(Columns *c, const PlaceNumbers *n, Reg warp)
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	bool shared = bias_warps(c) > 1;
+	uint32_t done = label(e);
+	Runs r = runs_new(c);
+	Reg sum = zero_float(e), has = less(e, c->lane, imm(c->own));
+
+	tallied_wait(c);
+	for (uint32_t p = 0; p < c->parts; p++) {
+		uint32_t other = shared ? if_begin(e, same(e, warp, imm(p))) : 0;
+		bias_part(c, &r, p, shared && p, sum);
+		if (shared && p + 1 < c->parts) {
+			ins(e, "@$ st.shared.f32 [$+#], $", has, mad(e, r.column, 4, k->memory), c->at_bias, sum);
+			ins(e, "bar.warp.sync 0xffffffff");
+			tell(c, imm(NAMED_BIAS), 2);
+			ins(e, "bra L#", done);
+		}
+		if (shared)
+			if_end(e, other);
+	}
+	uint32_t none = if_begin(e, has);
+	Reg at = from_place(c, add(e, c->lane, imm(c->inputs * c->own)));
+	Reg w =
+		rule_place(c, n, sum, at, add(e, mad(e, c->lane, 4, k->memory), imm(c->at_from_state + c->inputs * c->own * 4)),
+	               c->from_size);
+	for (uint32_t i = 1; i < c->from_copies; i++)
+		ins(e, "st.shared.f32 [$+#], $", at, 16 * i, w);
+	if_end(e, none);
+	label_here(e, done);
+}
+
 /* ---- weights from inputs ---- */
 
-/* Deltas of a part by column: chains of their sums then load four rows at a time. By warps of its team; rows past the
- * last are -0, which changes no sum. */
-static void deltas_turn(Columns *c, uint32_t warps)
+/* The rule, for quad q of an input's weights, and all copies of these; lanes side by side begin with different ones. */
+static void from_rule(Columns *c, const PlaceNumbers *n, const Reg g[4], Reg input, Reg q)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t rows = (uint32_t)round_up(c->part_rows, c->bias_turn);
-	Loop l = loop_begin(e, c->team_warp, imm(rows / 32), warps);
-	Reg row = mad(e, c->part, c->part_rows, mad(e, l.i, 32, c->lane)), v[MOST_COLUMNS];
-	Reg is = less(e, row, c->rows_now), from = op2(e, REG_R, "min.u32", row, imm(c->hidden_pad));
+	Reg first = add(e, mad(e, input, c->from_row, mad(e, q, 16 * c->from_copies, k->memory)), imm(c->at_from));
+	Reg copy = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", c->lane, imm(c->from_copies - 1)), imm(4));
+	RuleQuad quad = { .weight = add(e, first, copy),
+		              .at = add(e, mad(e, input, c->own * 4, mad(e, q, 16, k->memory)), imm(c->at_from_state)),
+		              .size = c->from_size };
 
-	for (uint32_t q = 0; q < c->own_quads; q++)
-		load_quad(e, "shared", v + 4 * q, mad(e, from, c->own * 4, k->memory), c->at_hidden + 16 * q);
-	for (uint32_t i = 0; i < c->own; i++)
-		ins(e, "st.shared.f32 [$+#], $", mad(e, row, 4, mad(e, c->part, RING * 4, k->memory)),
-		    c->at_turned + i * c->turned_pitch, op3(e, REG_F, "selp.f32", v[i], imm_f(-0.0f), is));
-	loop_end(e, &l);
+	rule_quad(c, n, g, &quad);
+	for (uint32_t i = 1; i < c->from_copies; i++)
+		store_quad(e, "shared", add(e, first, op2(e, REG_R, "xor.b32", copy, imm(16 * i))), 0, quad.v[1]);
 }
 
-/* The same of all rows of a part, from address `at` on. */
-static void bias_rows(Columns *c, Reg at, Reg rows, Reg sum)
+/* Deltas of all rows are there. */
+static void hidden_wait(Columns *c)
 {
-	Emit *e = c->k->e;
-	Reg x[RING];
-
-	for (uint32_t i = 0; i < RING; i++)
-		x[i] = reg(e, REG_F);
-	for (uint32_t i = 0; i < RING; i += 4)
-		load_quad_to(e, "shared", x + i, at, i * 4);
-	Loop l = loop_begin(e, imm(0), rows, c->bias_turn);
-	ins(e, ".pragma \"nounroll\"");
-	for (uint32_t i = 0; i < c->bias_turn; i += 4) {
-		for (uint32_t m = 0; m < 4; m++)
-			ins(e, "add.rn.ftz.f32 $, $, $", sum, x[i % RING + m], sum);
-		load_quad_to(e, "shared", x + i % RING, at, (RING + i) * 4);
-	}
-	ins(e, "add.u32 $, $, #", at, at, c->bias_turn * 4);
-	loop_end(e, &l);
-}
-
-/* Of a team: how many warps have lists. */
-static uint32_t list_warps(const Columns *c, uint32_t part) { return c->team_warps - (part ? 0 : c->dense_warps); }
-
-/* Deltas of the team's part are there by column when the first warp of all meets. */
-static void turned_meet(Columns *c, uint32_t part)
-{
-	Emit *e = c->k->e;
-	uint32_t warps = list_warps(c, part) + (part != 0);
-
-	if (warps == 1) {
-		ins(e, "bar.warp.sync 0xffffffff");
-		return;
-	}
-	uint32_t other = if_begin(e, same(e, c->warp, imm(0)));
-	meet(c, imm(NAMED_TURNED + part), warps);
-	if_end(e, other);
-}
-
-static void turned_tell(Columns *c)
-{
-	Emit *e = c->k->e;
-
-	for (uint32_t p = 0; p < c->parts; p++) {
-		uint32_t warps = list_warps(c, p) + (p != 0), first = p ? p * c->team_warps : 1;
-		uint32_t other = if_begin(e, in_warps(c, first, (p + 1) * c->team_warps - first - (p ? 0 : c->dense_warps)));
-		tell(c, imm(NAMED_TURNED + p), warps);
-		if_end(e, other);
-	}
-}
-
-/* Weights from the true unit, by a lane for each column. */
-static void bias_emit(Columns *c, const PlaceNumbers *n)
-{
-	Kernel *k = c->k;
-	Emit *e = k->e;
-	Reg sum = zero_float(e), column = op2(e, REG_R, "min.u32", c->lane, imm(c->own - 1));
-
-	for (uint32_t p = 0; p < c->parts; p++) {
-		turned_meet(c, p);
-		spent(k, SPENT_KINDS + 7 + 2 * p);
-		uint32_t none = if_begin(e, less(e, c->lane, imm(c->own)));
-		Reg at = reg(e, REG_R);
-		ins(e, "add.u32 $, $, #", at, mad(e, column, c->turned_pitch, k->memory), c->at_turned + p * c->part_pitch);
-		bias_rows(c, at, rows_in(c, imm(p * c->part_rows), c->part_rows), sum);
-		if_end(e, none);
-		spent(k, SPENT_KINDS + 8 + 2 * p);
-	}
 	tallied_wait(c);
-	uint32_t none = if_begin(e, less(e, c->lane, imm(c->own)));
-	rule_place(c, n, sum, add(e, mad(e, c->lane, 4, k->memory), imm(c->at_from + c->inputs * c->own * 4)),
-	           c->from_size);
-	if_end(e, none);
+	for (uint32_t p = 0; p < c->parts; p++)
+		bar_wait(c, bar_at(c, BAR_HIDDEN + p), c->parity);
 }
 
-/* Lists of a warp, one after the other; a lane has a quad of columns. */
+/* The input of a rank, and its list. */
+static void list_find(Columns *c, Kernel *one, Reg rank, GradientPart *p)
+{
+	Emit *e = c->k->e;
+	Reg at = mad(e, op2(e, REG_R, "min.u32", rank, imm(c->inputs - 1)), 4, c->k->memory);
+
+	p->input = load(e, REG_R, "ld.shared.u32", at, c->k->at_rank);
+	p->word = list_word(one, p->input);
+}
+
+/* Lists of a warp: a lane has a quad of columns of one, or of one after the other. Full warps, the others have none:
+ * shared memory is what all wait for. Of a single list, all but deltas is loaded before these are there. */
 static void lists_loop(Columns *c, const PlaceNumbers *n, Reg warp, uint32_t warps)
 {
 	Kernel *k = c->k, *one = update_kernel(c);
 	Emit *e = k->e;
-	uint32_t each = min_u32(32 / c->own_quads, (uint32_t)ceil_div(c->inputs, warps));
+	uint32_t each = 32 / c->own_quads;
 	Reg own = divide(e, c->lane, c->own_quads), q = modulo(e, c->lane, c->own_quads, own);
+	Reg first = mul(e, warp, each), rank = add(e, first, own);
 	GradientPart p = { .b_row = c->own * 4, .b = add(e, mad(e, q, 16, k->memory), imm(c->at_hidden)) };
+	bool once = warps * each >= c->inputs;
+	ListRows *rows = NULL;
+	Loop l = { 0 };
 
 	one->at_csc_start = c->at_image;
 	one->at_csc = c->at_image + (uint32_t)round_up((uint64_t)c->inputs * 4, 16);
-	Loop l = loop_begin(e, mul(e, warp, each), imm(c->inputs), warps * each);
-	Reg rank = add(e, l.i, own);
-	uint32_t past = if_begin(e, op2(e, REG_P, "and.pred", less(e, own, imm(each)), less(e, rank, imm(c->inputs))));
-	p.input = load(e, REG_R, "ld.shared.u32", mad(e, rank, 4, k->memory), k->at_rank);
+	if (once) {
+		list_find(c, one, rank, &p);
+		rows = list_rows_begin(one, 4, p.word);
+	}
+	hidden_wait(c);
+	if (!once) {
+		l = loop_begin(e, first, imm(c->inputs), warps * each);
+		rank = add(e, l.i, own);
+	}
+	uint32_t past = if_begin(e, less(e, rank, imm(c->inputs)));
 	for (uint32_t i = 0; i < 4; i++)
 		p.sum[0][i] = zero_float(e);
-	p.word = list_word(one, p.input);
-	list_rows_add(one, 4, &p);
-	Reg w[4];
-	rule_quad(c, n, p.sum[0], add(e, mad(e, p.input, c->own * 4, mad(e, q, 16, k->memory)), imm(c->at_from)),
-	          c->from_size, w);
+	if (once) {
+		list_rows_end(one, rows, &p);
+	} else {
+		list_find(c, one, rank, &p);
+		list_rows_add(one, 4, &p);
+	}
+	from_rule(c, n, p.sum[0], p.input, q);
 	if_end(e, past);
-	loop_end(e, &l);
+	if (!once)
+		loop_end(e, &l);
 }
 
-/* Warps are numbered without those that are dense; the first one adds deltas of all rows, if others have the lists. */
+/* Warps are numbered without those that are dense; the first ones sum deltas, if others have the lists. */
 void lists_emit(Columns *c)
 {
 	Emit *e = c->k->e;
@@ -475,30 +580,17 @@ void lists_emit(Columns *c)
 
 	remark(e, "weights from inputs");
 	PlaceNumbers n = rule_begin(c, c->from);
-	bar_wait(c, part_bar(c, BAR_HIDDEN), c->parity);
-	uint32_t none = if_begin(e, c->has_columns);
+	uint32_t none = if_begin(e, c->has_columns), bias = bias_warps(c);
 	if (c->lists->bias) {
-		for (uint32_t p = 0; p < c->parts; p++) {
-			uint32_t other = if_begin(e, same(e, c->part, imm(p)));
-			deltas_turn(c, list_warps(c, p));
-			if_end(e, other);
-		}
-		turned_tell(c);
-		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", warp, imm(0)), lists);
-		bias_emit(c, &n);
-		if (warps > 1)
+		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", warp, imm(bias ? bias : 1)), lists);
+		bias_emit(c, &n, warp);
+		if (bias)
 			ins(e, "bra L#", end);
 		label_here(e, lists);
 	}
-	for (uint32_t p = 0; p < c->parts && c->parts > 1; p++)
-		bar_wait(c, bar_at(c, BAR_HIDDEN + p), c->parity);
-	tallied_wait(c);
-	uint32_t first = c->lists->bias && warps > 1;
-	lists_loop(c, &n, op2(e, REG_R, "sub.u32", warp, imm(first)), warps - first);
+	lists_loop(c, &n, op2(e, REG_R, "sub.u32", warp, imm(bias)), warps - bias);
 	ins(e, "bra L#", end);
 	if_end(e, none);
-	for (uint32_t p = 0; p < c->parts && c->parts > 1; p++) /* also without columns: the next phase begins then */
-		bar_wait(c, bar_at(c, BAR_HIDDEN + p), c->parity);
-	tallied_wait(c);
+	hidden_wait(c); /* also without columns: the next phase begins then */
 	label_here(e, end);
 }

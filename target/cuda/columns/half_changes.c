@@ -140,7 +140,7 @@ static void own_tile(Columns *c, const PlaceNumbers *n, uint32_t slot)
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
 	Reg tile = half_tile(c, slot), down = divide(e, tile, h->to_across), across = modulo(e, tile, h->to_across, down);
-	Reg at = mad(e, c->lane, 16, k->memory), sum[4], (*x)[4], w[4];
+	Reg at = mad(e, c->lane, 16, k->memory), sum[4], (*x)[4];
 
 	uint32_t none = if_begin(e, less(e, tile, imm(h->to_down * h->to_across)));
 	x = (Reg(*)[4])NEW(&k->s->cx->scratch, 4 * (size_t)h->slices, Reg);
@@ -151,8 +151,10 @@ static void own_tile(Columns *c, const PlaceNumbers *n, uint32_t slot)
 	for (uint32_t s = 1; s < h->slices; s++)
 		for (uint32_t i = 0; i < 4; i++)
 			ins(e, "add.rn.ftz.f32 $, $, $", sum[i], sum[i], x[s][i]);
-	rule_quad(c, n, sum, add(e, at, imm(h->at_own + slot * TILE)), h->own_size, w);
-	tile_send(c, down, across, w);
+	Reg own = add(e, at, imm(h->at_own + slot * TILE));
+	RuleQuad q = { .weight = own, .at = own, .size = h->own_size };
+	rule_quad(c, n, sum, &q);
+	tile_send(c, down, across, q.v[1]);
 	if_end(e, none);
 }
 
@@ -321,7 +323,8 @@ static void weights_load(Columns *c, FromTiles *x)
 	x->rule = rule_begin(c, c->from);
 	for (uint32_t j = 0; j < h->tiles; j++) {
 		Reg at = mad(e, mad(e, x->tile, h->tiles, imm(j)), TILE, mad(e, c->lane, 16, c->k->memory));
-		x->weight[j] = (RuleQuad){ .at = add(e, at, imm(h->at_master)), .size = h->master_size };
+		Reg master = add(e, at, imm(h->at_master));
+		x->weight[j] = (RuleQuad){ .weight = master, .at = master, .size = h->master_size };
 		quad_load(c, &x->weight[j]);
 	}
 }

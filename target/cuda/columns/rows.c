@@ -29,13 +29,13 @@ static void column_store(Columns *c, Reg at, uint32_t n, Reg v)
 		    v);
 }
 
-/* Weights of number `pair` >> 16 * high of a list; past the last input is the row of -0. */
-static Reg list_weight(Columns *c, Reg pair, uint32_t high)
+/* Weights of number `pair` >> 16 * high of a list, of the lane's copy; past the last input is the row of -0. */
+static Reg list_weight(Columns *c, Reg copy, Reg pair, uint32_t high)
 {
 	Emit *e = c->k->e;
 	Reg i = high ? op2(e, REG_R, "shr.u32", pair, imm(16)) : op2(e, REG_R, "and.b32", pair, imm(0xffff));
 
-	return mad(e, op2(e, REG_R, "min.u32", i, imm(c->inputs + 1)), c->own * 4, c->k->memory);
+	return mad(e, op2(e, REG_R, "min.u32", i, imm(c->inputs + 1)), c->from_row, copy);
 }
 
 /* A row: a quad goes to the block that has the row, and by column to the gradient. */
@@ -47,11 +47,12 @@ static void hidden_row(Columns *c, Reg row)
 	Reg at_part = op2(e, REG_R, "sub.u32", row, mul(e, c->part, c->part_rows)),
 		owner = divide(e, at_part, c->part_block);
 	Reg within = add(e, c->base, modulo(e, at_part, c->part_block, owner)), sum[MOST_COLUMNS];
-	uint32_t longest = k->s->list_longest;
+	Reg copy = mad(e, op2(e, REG_R, "and.b32", c->lane, imm(c->from_copies - 1)), 16, k->memory);
+	uint32_t longest = k->s->list_longest, quad_size = 16 * c->from_copies;
 
 	for (uint32_t q = 0; q < c->own_quads; q++) {
 		if (c->lists->bias)
-			load_quad(e, "shared", sum + 4 * q, k->memory, c->at_from + c->inputs * c->own * 4 + 16 * q);
+			load_quad(e, "shared", sum + 4 * q, copy, c->at_from + c->inputs * c->from_row + q * quad_size);
 		for (uint32_t i = 0; i < 4 && !c->lists->bias; i++)
 			sum[4 * q + i] = zero_float(e);
 	}
@@ -61,10 +62,10 @@ static void hidden_row(Columns *c, Reg row)
 			pair[i] = reg(e, REG_R);
 		ins(e, "ld.shared.v4.u32 {$, $, $, $}, [$+#]", pair[0], pair[1], pair[2], pair[3], list, 2 * j);
 		for (uint32_t i = 0; i < 8 && j + i < longest; i++) {
-			Reg at = list_weight(c, pair[i / 2], i % 2);
+			Reg at = list_weight(c, copy, pair[i / 2], i % 2);
 			for (uint32_t q = 0; q < c->own_quads; q++) {
 				Reg w[4];
-				load_quad(e, "shared", w, at, c->at_from + 16 * q);
+				load_quad(e, "shared", w, at, c->at_from + q * quad_size);
 				for (uint32_t n = 0; n < 4; n++)
 					ins(e, "add.rn.ftz.f32 $, $, $", sum[4 * q + n], w[n], sum[4 * q + n]);
 			}

@@ -490,6 +490,11 @@ void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t 
 typedef struct ListWalk ListWalk;                                    /* a warp on its way through lists */
 Reg list_word(Kernel *k, Reg input);                                 /* as cases.c makes it */
 void list_rows_add(Kernel *k, uint32_t wide, const GradientPart *p); /* wide: columns of a lane */
+/* The same in two steps: numbers of the first rows are loaded; rows are there, and added. Numbers of two groups are
+ * read even if the list is empty. */
+typedef struct ListRows ListRows;
+ListRows *list_rows_begin(Kernel *k, uint32_t wide, Reg word);
+void list_rows_end(Kernel *k, const ListRows *l, const GradientPart *p);
 void total_far_ahead(Kernel *k, const GradientPart *p, uint32_t n, uint32_t offset);
 ListWalk *lists_first(Kernel *k, const DeviceStep *s, const GradientCut *c, GradientPart *p); /* loads the first */
 void lists_add(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p, const ListWalk *w);

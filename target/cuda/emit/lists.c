@@ -53,19 +53,41 @@ Reg list_word(Kernel *k, Reg input)
 	return load(k->e, REG_R, "ld.shared.u32", mad(k->e, input, 4, k->memory), k->at_csc_start);
 }
 
+/* A list on its way. */
+struct ListRows {
+	Reg at, left; /* numbers of its rows; groups */
+	Group g[2];
+};
+
+/* word: as cases.c makes it */
+static ListRows rows_new(Kernel *k, uint32_t wide, Reg word)
+{
+	Emit *e = k->e;
+	ListRows l = { reg(e, REG_R), op2(e, REG_R, "shr.u32", word, imm(16)), { group_new(e, wide), group_new(e, wide) } };
+	Reg first = op2(e, REG_R, "and.b32", word, imm(0xffff));
+
+	ins(e, "add.u32 $, $, #", l.at, mad(e, first, 2 * LIST_PAD, k->memory), k->at_csc);
+	return l;
+}
+
+static void rows_numbers(Kernel *k, const ListRows *l)
+{
+	group_numbers(k, &l->g[0], l->at, 0);
+	group_numbers(k, &l->g[1], l->at, 2 * LIST_PAD);
+}
+
 /* One group is loaded while the other is added, and the numbers of the next; numbers past the last group are those of
- * another list, and not used. word: as cases.c makes it */
-static void groups_add(Kernel *k, uint32_t wide, const GradientPart *p, Reg word)
+ * another list, and not used. */
+static void groups_add(Kernel *k, const GradientPart *p, const ListRows *l, bool begun)
 {
 	Emit *e = k->e;
 	uint32_t bytes = 2 * LIST_PAD, top = label(e), last[2] = { label(e), label(e) };
-	Reg at = reg(e, REG_R), left = op2(e, REG_R, "shr.u32", word, imm(16));
-	Group g[2] = { group_new(e, wide), group_new(e, wide) };
+	Reg at = l->at, left = l->left;
+	const Group *g = l->g;
 
-	ins(e, "add.u32 $, $, #", at, mad(e, op2(e, REG_R, "and.b32", word, imm(0xffff)), bytes, k->memory), k->at_csc);
 	uint32_t done = unless_begin(e, same(e, left, imm(0)));
-	group_numbers(k, &g[0], at, 0);
-	group_numbers(k, &g[1], at, bytes);
+	if (!begun)
+		rows_numbers(k, l);
 	group_load(k, &g[0], p);
 	label_here(e, top);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -86,7 +108,23 @@ static void groups_add(Kernel *k, uint32_t wide, const GradientPart *p, Reg word
 	if_end(e, done);
 }
 
-void list_rows_add(Kernel *k, uint32_t wide, const GradientPart *p) { groups_add(k, wide, p, p->word); }
+ListRows *list_rows_begin(Kernel *k, uint32_t wide, Reg word)
+{
+	ListRows *l = NEW(&k->s->cx->scratch, 1, ListRows);
+
+	*l = rows_new(k, wide, word);
+	rows_numbers(k, l);
+	return l;
+}
+
+void list_rows_end(Kernel *k, const ListRows *l, const GradientPart *p) { groups_add(k, p, l, true); }
+
+void list_rows_add(Kernel *k, uint32_t wide, const GradientPart *p)
+{
+	ListRows l = rows_new(k, wide, p->word);
+
+	groups_add(k, p, &l, false);
+}
 
 /* ---- turns ----
  *
