@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Times target cuda: cuda_bench TOPOLOGY DATA BATCH INPUT UPDATES [OPTION VALUE]...
  *
- * Prints microseconds per update, 10^12 connections times cases per second, and the cycles that the first thread spent
- * on rows, waiting for its team, gradient, team, grid, update, grid. bench/cuda-selftest runs it. */
+ * Prints microseconds per update, 10^12 connections times cases per second, and, with MICROPROP_CUDA_TIME=1, the cycles
+ * that the first thread spent on rows, waiting for its team, gradient, team, grid, update, grid, and on steps.
+ * bench/cuda-selftest runs it. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -404,7 +404,7 @@ static void parts_take(Cuda *c, const Work *w, CallPart part[PARTS])
 	const CallPart all[PARTS] = {
 		[PART_RESULT] = { o ? o->result : NULL, networks * sizeof(JobResult), 0 },
 		[PART_TALLY] = { o ? o->tally : w->tally, (o ? networks * SOLO_EPOCHS : w->epochs) * sizeof *w->tally, 0 },
-		[PART_BARRIER] = { NULL, (1 + TEAM_BARRIERS * (uint64_t)c->teams) * sizeof(uint32_t), 0 },
+		[PART_BARRIER] = { NULL, (2 + TEAM_BARRIERS * (uint64_t)c->teams) * sizeof(uint32_t), 0 },
 		[PART_UPDATE] = { s->update, s->updates * sizeof *s->update, 0 },
 		[PART_LEAF] = { s->leaf, s->leaves * sizeof *s->leaf, 0 },
 		[PART_CHUNK] = { s->chunk, s->chunks * sizeof *s->chunk, 0 },

@@ -36,6 +36,12 @@ compare 11 10 512 letters.topo --updates 1 --batch 1000 --input dense
 MICROPROP_CUDA_SHARED=150000 compare 9 6 256 letters.topo --updates 2 --batch 1000 --input dense
 # The same with a gradient that is formed beside the backward pass.
 MICROPROP_CUDA_SHARED=232000 compare 8 16 512 letters.topo --updates 1 --batch 1000 --input dense
+# All updates are alike: weights of the next one are on their way when the job ends, by its number of updates or before.
+$MICROPROP data make:letters two.npz rest.npz --split 0.0834 >/dev/null
+for until in never error:2.5; do
+	MICROPROP_CUDA_SHARED=232000 compare 9 10 512 letters.topo two.npz --updates 3 --batch all --input dense --error squared --until $until
+done
+MICROPROP_CUDA_SHARED=232000 compare 8 10 512 letters.topo two.npz --updates 2 --batch all --error squared
 # Errors of cases that differ by more than 2^20: their sum depends on the order.
 printf 'group in 2 input\ngroup h 6\ngroup out 6 output\nconnect in, true -> h\nconnect h, true -> out\n' >six.topo
 awk 'BEGIN { print "a,b,c,d,e,f,g,h"; for (i = 0; i < 900; i++) print i % 7 / 7 "," i % 11 / 11 "," (i % 3 ? 1234.567 * i : 0.5) ",0.5,0.5,0.5,0.5,0.5" }' >far.csv

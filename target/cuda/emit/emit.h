@@ -180,8 +180,10 @@ typedef struct Kernel {
 	bool bulk_rows;                                 /* inputs of rows are copied that way too: */
 	uint32_t at_rows_bar;                           /* the barrier that counts them, */
 	Reg rows_parity;                                /* and its parity */
-	bool early;                                     /* inputs of rows are loaded when a leaf begins, */
-	bool prefetches;                                /* or, if it is the same in every update, after the gradient */
+	bool regular;    /* every team has a leaf in every update, and all updates are alike */
+	Reg number;      /* updates of the job that have begun before this one: D */
+	bool early;      /* inputs of rows are loaded when a leaf begins, */
+	bool prefetches; /* or, if it is the same in every update, after the gradient */
 	/* bytes in shared memory */
 	uint32_t at_outputs, at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity, at_turns,
 		at_targets, at_codes, at_elements, at_own, at_doubles, at_judged, at_rows, at_staged, at_ahead, at_mask, bytes;
@@ -624,6 +626,7 @@ void coming_step(Kernel *k);
 /* Cases of leaf k->leaf_number to shared memory. staged: D, the leaf that is there; found: NULL, or this leaf */
 void leaf_begin(Kernel *k, Reg update, Reg staged, const LeafFound *found);
 struct Barriers;
+bool tallies_early(const Kernel *k); /* tallies of leaves are joined beside the gradient */
 void leaf_emit(Kernel *k, Reg update, Reg staged, const struct Barriers *b, bool direct); /* direct: it is the update */
 void images_emit(Kernel *k); /* lists by input of all leaves of a job, for a kernel that has others in every update */
 
@@ -636,14 +639,17 @@ typedef struct Barrier {
 	Reg counter; /* address */
 	Reg turn;    /* arrivals that the next wait is for */
 	uint32_t blocks;
-	bool cluster; /* the hardware's, of all threads of the cluster: neither counter nor turn */
+	bool cluster;      /* the hardware's, of all threads of the cluster: neither counter nor turn */
+	uint32_t times;    /* 0, or of an update: turn is then made of its number, and no register is kept for it; */
+	uint32_t *signals; /* how many of them were emitted */
 } Barrier;
 /* What blocks of a leaf wait for: rows of the team; its verdicts, for tallies; the grid; operands of gradients that are
- * ahead. */
+ * ahead; tallies of all leaves. */
 typedef struct Barriers {
-	Barrier team, scored, grid, ahead;
+	Barrier team, scored, grid, ahead, tallied;
 } Barriers;
 Barrier barrier_new(Kernel *k, Reg counter, uint32_t blocks, bool cluster);
+void barrier_turn(Kernel *k, const Barrier *b);              /* the next one */
 void barrier_signal(Kernel *k, const Barrier *b);            /* one thread, for those of the block that have met */
 void workers_wait(Kernel *k, const Barrier *b);              /* those that compute the gradient */
 void cluster_meet(Kernel *k);                                /* the others, before they arrive again */

@@ -215,7 +215,7 @@ void tallies_form(Kernel *k, Kernel *now, Reg update, Reg leaves, const Barriers
 {
 	Emit *e = k->e;
 	const EmitSource *s = k->s;
-	Barrier tallied = { place_at(e, POINTER(k, barrier), 4), b->team.turn, s->teams, false };
+	Barrier tallied = { place_at(e, POINTER(k, barrier), 4), b->team.turn, s->teams, false, 0, NULL };
 	uint32_t other = if_begin(e, same(e, k->member, imm(s->team_blocks - 1)));
 	TallyAhead ahead = tally_ahead(k, update);
 

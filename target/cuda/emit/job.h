@@ -305,7 +305,7 @@ typedef struct Job {
 	const uint32_t *watched; /* columns that go there */
 	uint32_t watched_count;
 	float *exchange;   /* [teams] columns of rows, for generated kernels */
-	uint32_t *barrier; /* [1 + TEAM_BARRIERS teams] of the grid and of teams; all zero when a job begins */
+	uint32_t *barrier; /* [2 + TEAM_BARRIERS teams] of the grid and of teams, of tallies; all zero when a job begins */
 	const uint32_t *cases, *step_at, *step_row;
 	const DeviceSlice *slice;
 	const DeviceChunk *chunk;

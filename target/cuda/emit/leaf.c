@@ -427,6 +427,24 @@ static void chunks_emit(Kernel *k)
 	loop_end(e, &l);
 }
 
+bool tallies_early(const Kernel *k) { return k->regular && k->ahead_steps; }
+
+/* A warp that has formed the tally of its leaf; that of the last block then joins those of all leaves. */
+static void leaf_tallied(Kernel *k, Reg update, const Barriers *b)
+{
+	Emit *e = k->e;
+
+	ins(e, "bar.warp.sync 0xffffffff");
+	barrier_turn(k, &b->tallied);
+	uint32_t lane = if_begin(e, same(e, op2(e, REG_R, "and.b32", k->tid, imm(31)), imm(0)));
+	ins(e, "red.release.gpu.global.add.u32 [$], 1", b->tallied.counter);
+	if_end(e, lane);
+	uint32_t other = if_begin(e, same(e, k->block, imm(k->s->teams * k->s->team_blocks - 1)));
+	barrier_poll(k, &b->tallied);
+	tally_update(k, update);
+	if_end(e, other);
+}
+
 /* The last warp of the last block. */
 static void leaf_tally(Kernel *k, Reg update, const Barriers *b, bool direct)
 {
@@ -436,7 +454,9 @@ static void leaf_tally(Kernel *k, Reg update, const Barriers *b, bool direct)
 
 	barrier_poll(k, &b->scored);
 	tally_leaf(k, imm(1));
-	if (direct) {
+	if (tallies_early(k)) {
+		leaf_tallied(k, update, b);
+	} else if (direct) {
 		ins(e, "bar.warp.sync 0xffffffff");
 		tally_update(k, update);
 	}

@@ -12,9 +12,8 @@
 void spent(Kernel *k, uint32_t on)
 {
 	Emit *e = k->e;
-	bool short_steps = k->half && k->half->grouped; /* all would wait for the thread that reads the clock */
 
-	if ((on >= SPENT_KINDS || short_steps) && !k->times_steps)
+	if (!k->times_steps) /* all would wait for the thread that reads the clock */
 		return;
 	uint32_t end = if_begin(e, same(e, k->tid, imm(0)));
 	Reg now = reg(e, REG_D), last = load(e, REG_D, "ld.shared.u64", k->memory, k->at_cycles);
@@ -29,6 +28,9 @@ void spent(Kernel *k, uint32_t on)
 void spent_begin(Kernel *k)
 {
 	Emit *e = k->e;
+
+	if (!k->times_steps)
+		return;
 	uint32_t end = if_begin(e, same(e, k->tid, imm(0)));
 	Reg now = reg(e, REG_D);
 
@@ -50,8 +52,10 @@ void ranks_stage(Kernel *k)
 void spent_store(Kernel *k)
 {
 	Emit *e = k->e;
-	Reg kinds = imm(SPENT_KINDS + STEPS_TIMED), result = POINTER(k, result);
 
+	if (!k->times_steps)
+		return;
+	Reg kinds = imm(SPENT_KINDS + STEPS_TIMED), result = POINTER(k, result);
 	barrier_block(e);
 	uint32_t end = if_begin(e, same(e, k->block, imm(0)));
 	Loop l = loop_begin(e, k->tid, kinds, k->s->threads);
@@ -67,10 +71,21 @@ enum { MOST_POLLS = 1 << 24 };
 
 Barrier barrier_new(Kernel *k, Reg counter, uint32_t blocks, bool cluster)
 {
-	Barrier b = { counter, reg(k->e, REG_R), blocks, cluster };
+	Barrier b = { counter, reg(k->e, REG_R), blocks, cluster, 0, NULL };
 
 	ins(k->e, "mov.u32 $, 0", b.turn);
 	return b;
+}
+
+void barrier_turn(Kernel *k, const Barrier *b)
+{
+	Emit *e = k->e;
+
+	if (b->times)
+		ins(e, "mad.lo.u32 $, $, #, #", b->turn, op1(e, REG_R, "cvt.u32.u64", k->number), b->times * b->blocks,
+		    ++*b->signals * b->blocks);
+	else
+		ins(e, "add.u32 $, $, #", b->turn, b->turn, b->blocks);
 }
 
 /* By one thread, of those that have met. */
@@ -78,12 +93,12 @@ void barrier_signal(Kernel *k, const Barrier *b)
 {
 	Emit *e = k->e;
 
-	ins(e, "add.u32 $, $, #", b->turn, b->turn, b->blocks);
+	barrier_turn(k, b);
 	if (b->blocks == 1)
 		return;
 	uint32_t end = if_begin(e, same(e, k->tid, imm(k->signals)));
-	ins(e, "fence.acq_rel.gpu");
-	ins(e, "red.relaxed.gpu.global.add.u32 [$], 1", b->counter);
+	/* A fence of both kinds would also discard what the multiprocessor has in its cache. */
+	ins(e, "red.release.gpu.global.add.u32 [$], 1", b->counter);
 	if_end(e, end);
 }
 
@@ -263,6 +278,12 @@ static void constants_stage(Kernel *k)
 	barrier_block(e);
 }
 
+/* One leaf, by the only team: the gradient is the update. */
+static bool is_direct_update(const EmitSource *s)
+{
+	return !s->test && (s->teams == 1 || s->solo) && s->kinds_of_leaves == 1 && s->leaves[0] == 1 && !needs_pending(s);
+}
+
 static void kernel_begin(Kernel *k)
 {
 	Emit *e = k->e;
@@ -281,6 +302,8 @@ static void kernel_begin(Kernel *k)
 	k->cases = reg(e, REG_D);
 	k->leaf_number = reg(e, REG_R);
 	k->param = reg(e, REG_D);
+	k->regular = k->restaged && !is_direct_update(s) && !s->test && !needs_pending(s) && !s->general && !s->tiled &&
+	             !k->half && s->kinds_of_leaves == 1 && s->leaves[0] == s->teams;
 	memory_clear(k);
 	constants_stage(k);
 	Reg first = mul(e, k->team, s->job->row_capacity);
@@ -359,11 +382,13 @@ static void update_leaves(Kernel *k, Reg update, Reg staged, const Barriers *b)
 		update_joined(k, leaves, false);
 	ins(e, "bra L#", end);
 	label_here(e, tally);
-	uint32_t other = if_begin(e, same(e, k->block, imm(last)));
-	uint32_t before = unless_begin(e, less(e, k->tid, imm(k->s->threads - TALLY_WARP)));
-	tally_update(k, update);
-	if_end(e, before);
-	if_end(e, other);
+	if (!tallies_early(k)) {
+		uint32_t other = if_begin(e, same(e, k->block, imm(last)));
+		uint32_t before = unless_begin(e, less(e, k->tid, imm(k->s->threads - TALLY_WARP)));
+		tally_update(k, update);
+		if_end(e, before);
+		if_end(e, other);
+	}
 	label_here(e, end);
 	if (needs_pending(k->s))
 		leaves_finish(k, leaves, &b->grid);
@@ -381,9 +406,10 @@ static void stop_check(Kernel *k, Reg update, uint32_t done)
 	Reg infinite = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, infinite));
 	Reg ends = load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch));
 
-	if (k->half && k->half->once && !k->half->apart) { /* under way while the next update begins */
+	if ((k->half && k->half->once && !k->half->apart) || k->regular) { /* under way while the next update begins */
 		weights_stage(k);
-		half_weights(k);
+		if (k->half)
+			half_weights(k);
 	}
 	infinite = op3(e, REG_R, "selp.u32", infinite, imm(0), op2(e, REG_P, "setp.ne.u32", ends, imm(0)));
 	stop = op2(e, REG_R, "or.b32", stop, infinite);
@@ -432,6 +458,17 @@ static Reg next_update(Kernel *k, Reg in_cycle, Reg cycle)
 	return op2(e, REG_D, "add.u64", next, POINTER(k, update));
 }
 
+/* Turns are made of the number of the update: signals of each barrier in an update are known. */
+static void barriers_count(Barriers *b, uint32_t signals[5])
+{
+	Barrier *all[] = { &b->team, &b->scored, &b->grid, &b->ahead, &b->tallied };
+
+	for (uint32_t i = 0; i < COUNT(all); i++) {
+		all[i]->times = all[i] == &b->grid ? 2 : 1;
+		all[i]->signals = &signals[i];
+	}
+}
+
 static void updates_emit(Kernel *k)
 {
 	Emit *e = k->e;
@@ -441,16 +478,22 @@ static void updates_emit(Kernel *k)
 	bool cluster = s->cluster != 0;
 	Barriers b = { barrier_new(k, team, s->team_blocks, cluster),
 		           barrier_new(k, place_at(e, team, 4), s->team_blocks, false),
-		           barrier_new(k, barriers, s->solo ? 1 : s->teams * s->team_blocks, cluster),
-		           barrier_new(k, place_at(e, team, 8), s->team_blocks, false) };
+		           barrier_new(k, barriers, s->solo ? 1 : k->s->teams * k->s->team_blocks, cluster),
+		           barrier_new(k, place_at(e, team, 8), s->team_blocks, false),
+		           barrier_new(k, place_at(e, barriers, 4 + 4 * TEAM_BARRIERS * s->teams), s->teams, false) };
+	uint32_t signals[5] = { 0 };
 	Reg i = reg(e, REG_D), in_cycle = reg(e, REG_D), updates = POINTER(k, updates), cycle = POINTER(k, updates_cycle);
 	Reg staged = reg(e, REG_D);
-	bool direct =
-		!s->test && (s->teams == 1 || s->solo) && s->kinds_of_leaves == 1 && s->leaves[0] == 1 && !needs_pending(s);
+	k->number = i;
+	bool direct = is_direct_update(s);
 	uint32_t top = label(e), done = label(e), idle = label(e);
 
 	k->prefetches = k->early && k->restaged && !direct;
 	k->bulk_rows = k->bulk && k->prefetches && s->kinds_of_leaves == 1 && s->leaves[0] == s->teams;
+	if (k->regular) {
+		barriers_count(&b, signals);
+		weights_stage(k);
+	}
 	ins(e, "mov.u64 $, 0", staged);
 	ins(e, "mov.u64 $, 0", i);
 	ins(e, "mov.u64 $, 0", in_cycle);
@@ -495,7 +538,8 @@ static void updates_emit(Kernel *k)
 	}
 	Reg ends =
 		s->solo && !k->half ? load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch)) : imm(0);
-	if (!k->kept && (!k->half || (!k->half->direct && !k->half->once))) { /* else they are there, or under way */
+	bool early = k->kept || k->regular || (k->half && (k->half->direct || k->half->once));
+	if (!early) { /* else they are there, or under way */
 		weights_stage(k);
 		if (k->half)
 			half_weights(k);
@@ -535,6 +579,8 @@ static void updates_emit(Kernel *k)
 	ins(e, "@$ mov.u64 $, 0", op2(e, REG_P, "setp.ge.u64", in_cycle, cycle), in_cycle);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.lt.u64", i, updates), top);
 	label_here(e, done);
+	if (k->regular)
+		ins(e, "cp.async.wait_all");
 	if (k->half && k->half->direct)
 		half_weights_store(k);
 	if (k->kept) {
@@ -599,7 +645,7 @@ const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *share
 	           s->general ? "general"
 	           : s->tiled ? "tiles"
 	                      : "resident",
-	           s->teams * s->team_blocks, s->threads, k->bytes);
+	           k->s->teams * k->s->team_blocks, s->threads, k->bytes);
 	kernel_wrap(e, out, sizeof(Job), s->threads, s->cluster || k->bulk);
 	*shared = k->bytes;
 	*image = s->images ? image_bytes(k) : 0;

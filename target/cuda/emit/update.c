@@ -450,13 +450,21 @@ Reg place_sum(Kernel *k, Reg from, Reg leaves)
 	return g;
 }
 
-/* A warp has 32 adjacent places; warps of different blocks follow each other, so that all blocks have some. */
-static Reg first_place(Kernel *k)
+/* A warp has 32 adjacent places; warps of different blocks follow each other, so that all blocks have some. Places of a
+ * panel begin with the warp after those of the panel before: sums of several take as long as those of one. */
+static Reg first_place(Kernel *k, uint32_t panel)
 {
 	Emit *e = k->e;
 	Reg warp = op2(e, REG_R, "shr.u32", k->tid, imm(5)), lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
+	uint32_t warps = max_u32(k->workers / 32, 1), before = 0, blocks = k->s->teams * k->s->team_blocks;
 
-	return mad(e, mad(e, warp, k->s->teams * k->s->team_blocks, k->block), 32, lane);
+	for (uint32_t i = 0; i < panel; i++)
+		before += (uint32_t)ceil_div(k->s->panel[i].size, 32 * blocks);
+	before %= warps;
+	if (before)
+		warp = op3(e, REG_R, "selp.u32", add(e, warp, imm(warps - before)), op2(e, REG_R, "sub.u32", warp, imm(before)),
+		           less(e, warp, imm(before)));
+	return mad(e, mad(e, warp, blocks, k->block), 32, lane);
 }
 
 static uint32_t places_at_once(const Kernel *k) { return k->s->teams * k->s->team_blocks * k->workers; }
@@ -477,7 +485,8 @@ static void update_place(Kernel *k, const RuleNumbers *n, const DevicePanel *p, 
 
 static void update_panel(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg leaves, bool pending)
 {
-	Loop l = loop_begin(k->e, first_place(k), imm((uint32_t)p->size), places_at_once(k));
+	uint32_t number = (uint32_t)(p - k->s->panel);
+	Loop l = loop_begin(k->e, first_place(k, number), imm((uint32_t)p->size), places_at_once(k));
 
 	update_place(k, n, p, l.i, leaves, pending, NULL);
 	loop_end(k->e, &l);
@@ -486,10 +495,9 @@ static void update_panel(Kernel *k, const RuleNumbers *n, const DevicePanel *p, 
 /* What is loaded while the sums of other blocks are still to come: a place of each matrix, where threads are enough. */
 struct Prepared {
 	RuleNumbers numbers;
-	Reg i;
 	struct {
 		Place v;
-		Reg is_mine;
+		Reg i, is_mine;
 		bool is; /* else the panel is not prepared */
 	} panel[PREPARED_PANELS];
 };
@@ -501,15 +509,15 @@ void update_prepare(Kernel *k)
 
 	k->prepared = o;
 	rule_numbers(k, &o->numbers);
-	o->i = first_place(k);
 	for (uint32_t i = 0; i < min_u32(k->s->job->panels, PREPARED_PANELS); i++) {
 		const DevicePanel *p = &k->s->panel[i];
 		o->panel[i].is = !p->kind && p->size <= places_at_once(k);
 		if (!o->panel[i].is)
 			continue;
+		Reg at = o->panel[i].i = first_place(k, i);
 		o->panel[i].is_mine =
-			op2(e, REG_P, "and.pred", less(e, o->i, imm((uint32_t)p->size)), less(e, k->tid, imm(k->workers)));
-		place_load(k, p, o->i, &o->panel[i].is_mine, &o->panel[i].v);
+			op2(e, REG_P, "and.pred", less(e, at, imm((uint32_t)p->size)), less(e, k->tid, imm(k->workers)));
+		place_load(k, p, at, &o->panel[i].is_mine, &o->panel[i].v);
 	}
 }
 
@@ -530,7 +538,7 @@ void update_joined(Kernel *k, Reg leaves, bool pending)
 			continue;
 		}
 		uint32_t end = if_begin(k->e, o->panel[i].is_mine);
-		update_place(k, &n, p, o->i, leaves, pending, &o->panel[i].v);
+		update_place(k, &n, p, o->panel[i].i, leaves, pending, &o->panel[i].v);
 		if_end(k->e, end);
 	}
 	k->prepared = NULL;
