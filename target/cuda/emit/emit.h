@@ -111,8 +111,8 @@ enum { MOST_GRADIENTS = 32, MOST_EXCHANGES = 2 * MOST_GRADIENTS };
 
 /* Where pieces of operands are staged in turns by copies of the device. */
 typedef struct Ring {
-	uint32_t at_bars;       /* in shared memory: barriers of each place */
-	Reg at, number, parity; /* of the next piece: bytes to its place, and to its barriers; of these */
+	uint32_t at_bars; /* in shared memory: barriers of each place */
+	Reg next;         /* of the next piece: bytes to its barriers; their parity in bit 31. One register is kept */
 } Ring;
 
 /* A thread has `high` rows by `wide` quads of a tile, which has `across` by `down` threads. */
@@ -170,6 +170,7 @@ typedef struct Kernel {
 	bool y_bits;            /* targets of a row are the bits of a word; those of all rows of the leaf are there */
 	uint32_t at_sums;       /* of inlined gradients, while others use the registers */
 	uint32_t piece;         /* rows that are staged at a time, a multiple of ROWS_TURN; */
+	uint32_t first_piece;   /* of the first piece, if they are in a ring */
 	uint32_t next_at;       /* bytes to where the next piece is staged meanwhile; 0: there is only one */
 	uint32_t places;        /* where pieces are staged in turns */
 	uint32_t stagers;       /* the first of the workers that stage pieces and do nothing else; 0: all stage them */
@@ -284,11 +285,15 @@ bool rings(const Kernel *k);            /* gradients of inputs: the device may s
 bool in_ring(const Kernel *k);          /* and does so, of those at hand */
 uint32_t bars_bytes(const Kernel *k);   /* of a ring */
 void bulk_bars(Kernel *k);              /* when the kernel begins */
-Reg place_bar(Kernel *k, uint32_t bar); /* of the place at hand */
+Reg place_bar(Kernel *k, uint32_t bar); /* of the place at hand: a barrier, */
+Reg place_parity(Kernel *k);            /* the parity of both, */
+Reg place_offset(Kernel *k);            /* bytes behind the first place */
 void place_free(Kernel *k);             /* a warp has added its piece: the next one */
-Reg ring_rows(Kernel *k, Reg row);      /* of the piece that begins with this row: full turns */
-void ring_before(Kernel *k);            /* inputs of the first piece, before what k->awaits is there */
-void ring_copy(Kernel *k);              /* all pieces, by thread k->stagers */
+Loop pieces_begin(Kernel *k);           /* over pieces: piece_row of l.i is the first row of one */
+Reg piece_row(Kernel *k, Reg i);
+Reg ring_rows(Kernel *k, Reg row); /* of the piece that begins with this row: full turns */
+void ring_before(Kernel *k);       /* inputs of the first piece, before what k->awaits is there */
+void ring_copy(Kernel *k);         /* all pieces, by thread k->stagers */
 
 /* ---- general.c: rows in global memory, whatever the network is ------------------------------------------ */
 

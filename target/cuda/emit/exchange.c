@@ -545,7 +545,7 @@ static void rows_bulk(Kernel *k, Reg is, uint32_t at, uint32_t quads, Reg from, 
 {
 	uint32_t end = if_begin(k->e, is);
 
-	bulk_copy(k, add(k->e, add(k->e, k->memory, imm(at)), k->ring.at), from, mul(k->e, rows, quads * 16), bar);
+	bulk_copy(k, add(k->e, add(k->e, k->memory, imm(at)), place_offset(k)), from, mul(k->e, rows, quads * 16), bar);
 	if_end(k->e, end);
 }
 
@@ -598,10 +598,15 @@ bool rings(const Kernel *k) { return k->s->bulk && any_straight(k); }
 bool in_ring(const Kernel *k) { return k->bulk && k->stagers && k->next_at; }
 uint32_t bars_bytes(const Kernel *k) { return k->s->bulk ? MOST_PLACES * PLACE_BARS * 8 : 0; }
 
+static Reg place_number(Kernel *k) { return op2(k->e, REG_R, "and.b32", k->ring.next, imm(0xffff)); }
+
 Reg place_bar(Kernel *k, uint32_t bar)
 {
-	return add(k->e, add(k->e, k->memory, k->ring.number), imm(k->ring.at_bars + bar * MOST_PLACES * 8));
+	return add(k->e, add(k->e, k->memory, place_number(k)), imm(k->ring.at_bars + bar * MOST_PLACES * 8));
 }
+
+Reg place_parity(Kernel *k) { return op2(k->e, REG_R, "shr.u32", k->ring.next, imm(31)); }
+Reg place_offset(Kernel *k) { return mul(k->e, place_number(k), k->next_at / 8); }
 
 Reg rows_bar(Kernel *k) { return add(k->e, k->memory, imm(k->at_rows_bar)); }
 
@@ -611,13 +616,6 @@ static void ring_bars(Kernel *k, const Ring *r, uint32_t places, uint32_t warps)
 	for (uint32_t i = 0; i < places * PLACE_BARS; i++)
 		bar_new(k, add(k->e, k->memory, imm(r->at_bars + (i % PLACE_BARS * MOST_PLACES + i / PLACE_BARS) * 8)),
 		        i % PLACE_BARS == BAR_FULL ? 1 : warps);
-}
-
-static void ring_begin(Emit *e, Ring *r)
-{
-	r->at = op1(e, REG_R, "mov.u32", imm(0));
-	r->number = op1(e, REG_R, "mov.u32", imm(0));
-	r->parity = op1(e, REG_R, "mov.u32", imm(0));
 }
 
 void bulk_bars(Kernel *k)
@@ -630,8 +628,8 @@ void bulk_bars(Kernel *k)
 	bar_new(k, rows_bar(k), 1);
 	bulk_fence(k, false);
 	if_end(e, other);
-	ring_begin(e, &k->ring);
-	ring_begin(e, &k->ahead_ring);
+	k->ring.next = op1(e, REG_R, "mov.u32", imm(0));
+	k->ahead_ring.next = op1(e, REG_R, "mov.u32", imm(0));
 	k->rows_parity = op1(e, REG_R, "mov.u32", imm(0));
 }
 
@@ -640,12 +638,10 @@ static void place_next(Kernel *k)
 	Emit *e = k->e;
 	const Ring *r = &k->ring;
 
-	ins(e, "add.u32 $, $, #", r->at, r->at, k->next_at);
-	ins(e, "add.u32 $, $, 8", r->number, r->number);
-	Reg last = op2(e, REG_P, "setp.eq.u32", r->number, imm(8 * k->places));
-	ins(e, "@$ mov.u32 $, 0", last, r->at);
-	ins(e, "@$ mov.u32 $, 0", last, r->number);
-	ins(e, "@$ xor.b32 $, $, 1", last, r->parity, r->parity);
+	ins(e, "add.u32 $, $, 8", r->next, r->next);
+	Reg last = same(e, place_number(k), imm(8 * k->places));
+	ins(e, "@$ xor.b32 $, $, #", last, r->next, r->next, 1u << 31);
+	ins(e, "@$ and.b32 $, $, #", last, r->next, r->next, 1u << 31);
 }
 
 void place_free(Kernel *k)
@@ -654,10 +650,23 @@ void place_free(Kernel *k)
 	place_next(k);
 }
 
+/* The first piece is the shortest: others wait for it. As if rows began before the first one. */
+static uint32_t rows_before(const Kernel *k) { return k->piece - k->first_piece; }
+
+Loop pieces_begin(Kernel *k) { return loop_begin(k->e, imm(0), add(k->e, k->rows, imm(rows_before(k))), k->piece); }
+
+Reg piece_row(Kernel *k, Reg i)
+{
+	Emit *e = k->e;
+
+	return op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", i, imm(rows_before(k))), imm(rows_before(k)));
+}
+
 Reg ring_rows(Kernel *k, Reg row)
 {
 	Emit *e = k->e;
-	Reg left = op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", k->rows, row), imm(k->piece));
+	Reg most = op3(e, REG_R, "selp.u32", imm(k->first_piece), imm(k->piece), same(e, row, imm(0)));
+	Reg left = op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", k->rows, row), most);
 
 	return op2(e, REG_R, "and.b32", add(e, left, imm(BULK_TURN - 1)), imm(~(uint32_t)(BULK_TURN - 1)));
 }
@@ -678,13 +687,13 @@ void ring_copy(Kernel *k)
 
 	barrier_poll(k, k->awaits);
 	bulk_fence(k, true); /* rows that other blocks have stored */
-	Loop l = loop_begin(e, imm(0), k->rows, k->piece);
-	Reg full = place_bar(k, BAR_FULL), rows = ring_rows(k, l.i);
-	bulk_wait(k, place_bar(k, BAR_ADDED), op2(e, REG_R, "xor.b32", k->ring.parity, imm(1)));
+	Loop l = pieces_begin(k);
+	Reg row = piece_row(k, l.i), full = place_bar(k, BAR_FULL), rows = ring_rows(k, row);
+	bulk_wait(k, place_bar(k, BAR_ADDED), op2(e, REG_R, "xor.b32", place_parity(k), imm(1)));
 	bulk_expect(k, full, bulk_bytes(k, rows));
-	piece_bulk(k, l.i, rows, full);
-	uint32_t first = unless_begin(e, same(e, l.i, imm(0))); /* else ring_before has them */
-	inputs_parts_bulk(k, l.i, rows, full);
+	piece_bulk(k, row, rows, full);
+	uint32_t first = unless_begin(e, same(e, row, imm(0))); /* else ring_before has them */
+	inputs_parts_bulk(k, row, rows, full);
 	if_end(e, first);
 	place_next(k);
 	loop_end(e, &l);

@@ -445,11 +445,11 @@ static Kernel stagers_of(Kernel *k)
 static void ring_add(Kernel *k, const Pieces *s)
 {
 	Emit *e = k->e;
-	Loop l = loop_begin(e, imm(0), k->rows, k->piece);
+	Loop l = pieces_begin(k);
 
-	bulk_wait(k, place_bar(k, BAR_FULL), k->ring.parity);
+	bulk_wait(k, place_bar(k, BAR_FULL), place_parity(k));
 	spent(k, SPENT_KINDS + 29);
-	parts_add(k, s->first, s->end, s->round, s->part, ring_rows(k, l.i), k->ring.at);
+	parts_add(k, s->first, s->end, s->round, s->part, ring_rows(k, piece_row(k, l.i)), place_offset(k));
 	spent(k, SPENT_KINDS + 30);
 	place_free(k);
 	loop_end(e, &l);

@@ -4,8 +4,9 @@
 
 #include "emit.h"
 
-/* Rows that are staged at a time, of several pieces; places for those that the device copies. */
-enum { MOST_PIECE = 192, BULK_PLACES = 3 };
+/* Rows that are staged at a time, of several pieces; of those that the device copies: rows of the first one, for which
+ * all wait, and places. */
+enum { MOST_PIECE = 192, FIRST_PIECE = 64, BULK_PLACES = 2 };
 
 /* Of index lists: ranks of all inputs. */
 static uint32_t matrix_rows(const Kernel *k, const DeviceStep *s)
@@ -212,7 +213,7 @@ static void stagers_divide(Kernel *k, uint32_t used)
 		used += own;
 	}
 	for (uint32_t i = 0; i < steps; i++)
-		if (k->cut[i].totals && k->cut[i].totals_first >= used * 32)
+		if (!k->cut[i].ahead && k->cut[i].totals && k->cut[i].totals_first >= used * 32)
 			return;
 	k->stagers = used + stagers_least(k) <= warps ? used * 32 : 0;
 }
@@ -297,6 +298,7 @@ static uint32_t plan_staging(Kernel *k)
 		if (k->piece && !bulk) /* all but the last of a size */
 			k->piece = (uint32_t)round_up(ceil_div(all, ceil_div(all, k->piece)), turn);
 		k->next_at = quads * (k->piece + 1) * 16 + ahead;
+		k->first_piece = min_u32(k->piece, FIRST_PIECE);
 	}
 	if (!k->piece || (k->next_at && s->job->data.from)) {
 		k->bytes = UINT32_MAX; /* no room */

@@ -515,7 +515,7 @@ static Kernel ahead_of(const Kernel *k)
 	first.piece = (uint32_t)round_up(k->s->leaf_rows, ROWS_TURN);
 	first.next_at = 0;
 	if (k->ahead_places) {
-		first.piece = k->ahead_piece;
+		first.piece = first.first_piece = k->ahead_piece;
 		first.next_at = k->ahead_next;
 		first.places = k->ahead_places;
 		first.ring = k->ahead_ring;
