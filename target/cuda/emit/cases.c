@@ -430,6 +430,62 @@ void cases_stage(Kernel *k, const LeafFound *f)
 		barrier_block(k->e);
 }
 
+/* ---- columns of ones ---- */
+
+/* Does a step read it in rows, or what stores them for other blocks? Biases are weights of their own, and where a
+ * gradient is ahead, none reads rows. */
+static bool one_is_read(const Kernel *k, uint32_t col)
+{
+	Access a[8];
+
+	for (uint32_t i = 0; i < k->s->list->gradient && k->ahead_steps; i++)
+		for (uint32_t n = step_access(k, &k->s->step[i], a); n--;)
+			if (!a[n].writes && a[n].buf == BUF_ACT && col - a[n].col < a[n].count)
+				return true;
+	for (uint32_t i = 0; i < k->exchanges && k->ahead_steps; i++)
+		if (k->exchanged[i].buf == BUF_ACT && col - k->exchanged[i].col < 4 * k->exchanged[i].quads)
+			return true;
+	return !k->ahead_steps;
+}
+
+void one_emit(Kernel *k, uint32_t col)
+{
+	Emit *e = k->e;
+
+	if (!one_is_read(k, col))
+		return;
+	Loop l = loop_begin(e, k->tid, imm(k->block_rows), k->s->threads);
+	Reg at = add(e, mad(e, l.i, k->row, k->memory), imm(k->at_rows));
+	for (uint32_t i = 0; i < (k->flipped ? 2 : 1); i++)
+		ins(e, "st.shared.f32 [$+#], $", at, column_at(k, BUF_ACT, col) + i * k->flipped, imm_f(1));
+	loop_end(e, &l);
+}
+
+/* Columns that are always 1, where rows have them. */
+void ones_emit(Kernel *k)
+{
+	for (uint32_t i = 0; i < k->s->one_columns; i++)
+		if (k->map[BUF_ACT][k->s->ones[i] / COLUMN_BLOCK] != NO_BLOCK)
+			one_emit(k, k->s->ones[i]);
+}
+
+void all_ones(Kernel *k)
+{
+	ones_emit(k);
+	for (uint32_t i = 0; i < k->s->list->gradient; i++)
+		if (k->s->step[i].kind == STEP_ONE)
+			one_emit(k, k->s->step[i].c_col);
+}
+
+/* Inputs are there, and no one reads columns of ones. */
+bool load_is_done(const Kernel *k)
+{
+	for (uint32_t i = 0; i < k->s->one_columns; i++)
+		if (k->map[BUF_ACT][k->s->ones[i] / COLUMN_BLOCK] != NO_BLOCK && one_is_read(k, k->s->ones[i]))
+			return false;
+	return k->early;
+}
+
 /* ---- weights ---- */
 
 enum { COPIED = 8 }; /* copies of a thread */

@@ -348,6 +348,12 @@ bool rows_full(const Kernel *k); /* no number of a row's list is NO_INPUT: pads 
 void targets_stage(Kernel *k);   /* of the block's rows */
 void inputs_stage(Kernel *k);    /* of the block's rows, under way */
 
+/* Columns of ones, where rows have them and a step reads them. */
+void one_emit(Kernel *k, uint32_t col);
+void ones_emit(Kernel *k);
+void all_ones(Kernel *k);           /* also those of STEP_ONE: where steps are computed ahead */
+bool load_is_done(const Kernel *k); /* STEP_LOAD has nothing to do */
+
 void case_load(Kernel *k, Reg number, Reg row, Reg is_row); /* the case of a row of the leaf; 0 if it is none */
 void weights_stage(Kernel *k);                              /* copies under way: cp.async */
 void weights_store(Kernel *k);                              /* what stays in shared memory, to global memory */
@@ -365,7 +371,6 @@ Reg leaf_row(Kernel *k, Reg row);               /* a row of the chunk, of those 
 Reg target_word(Kernel *k, Reg row);            /* of a row of the chunk, if targets are bits */
 uint32_t flips(const Kernel *k, uint32_t buf);  /* bytes of rows; 0: this buffer has one place */
 Reg row_flip(Kernel *k, Reg row, uint32_t buf); /* address of a row, for columns of this buffer */
-void all_ones(Kernel *k);                       /* columns of ones, if steps are computed ahead */
 
 /* ---- score.c: errors and verdicts ------------------------------------------------------------------ */
 

@@ -304,15 +304,17 @@ static void rows_end(Kernel *k, const DeviceStep *s, const Tasks *t, const Task 
 		ins(e, "mov.u64 $, $", at, outward->at[n]);
 		outward->at[n] = at;
 	}
-	Loop l = loop_count(e, t->high);
-	row_end(k, s, t, &now, outward, 0, sum[0]);
-	for (uint32_t h = 0; h + 1 < t->high; h++)
+	uint32_t each = t->high % 2 ? 1 : 2; /* rows of a turn */
+	Loop l = loop_count(e, t->high / each);
+	for (uint32_t h = 0; h < each; h++)
+		row_end(k, s, t, &now, outward, h, sum[h]);
+	for (uint32_t h = 0; h + each < t->high; h++)
 		for (uint32_t i = 0; i < 4; i++)
-			ins(e, "mov.f32 $, $", sum[h][i], sum[h + 1][i]);
-	ins(e, "add.u32 $, $, #", now.row, now.row, t->groups * k->row);
-	ins(e, "add.u32 $, $, #", now.group, now.group, t->groups);
+			ins(e, "mov.f32 $, $", sum[h][i], sum[h + each][i]);
+	ins(e, "add.u32 $, $, #", now.row, now.row, each * t->groups * k->row);
+	ins(e, "add.u32 $, $, #", now.group, now.group, each * t->groups);
 	for (uint32_t n = 0; n < outward->regions; n++)
-		ins(e, "add.u64 $, $, #", outward->at[n], outward->at[n], t->groups * outward->pitch[n]);
+		ins(e, "add.u64 $, $, #", outward->at[n], outward->at[n], each * t->groups * outward->pitch[n]);
 	loop_end(e, &l);
 }
 
@@ -321,12 +323,11 @@ static void sums_end(Kernel *k, const DeviceStep *s, const Tasks *t, const Task 
 	Outward outward;
 
 	outward_begin(k, s, task->quad, task->group, &outward);
-	if (t->high > 2 && !k->overlaid) {
+	if (t->high > 2 && !k->overlaid)
 		rows_end(k, s, t, task, &outward, sum);
-		return;
-	}
-	for (uint32_t h = 0; h < t->high; h++)
-		row_end(k, s, t, task, &outward, h, sum[h]);
+	else
+		for (uint32_t h = 0; h < t->high; h++)
+			row_end(k, s, t, task, &outward, h, sum[h]);
 }
 
 /* ---- products ---- */
@@ -391,9 +392,7 @@ static void product_turn(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, 
 	sources_add(k, t, two[1], sum);
 }
 
-/* Returns how many quads are done; a and b are then at the next source. Some turns without a jump: the assembler waits
- * at the end of a loop for what was loaded; many more would not fit into the caches of instructions. */
-enum { UNROLLED_TURNS = 3 };
+/* Returns how many quads are done; a and b are then at the next source. */
 static uint32_t product_pairs(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, Reg b, uint32_t quads,
                               Reg sum[][4])
 {
@@ -405,15 +404,11 @@ static uint32_t product_pairs(Kernel *k, const DeviceStep *s, const Tasks *t, Re
 		return 0;
 	sources_load(k, s, t, a, b, 0, two[0]);
 	uint32_t alike = quads % 2 ? turns : turns - 1; /* others follow */
-	uint32_t each = k->overlaid || alike < 4 * UNROLLED_TURNS ? 1 : UNROLLED_TURNS;
-	if (alike >= each) {
-		Loop l = loop_count(e, alike / each);
-		for (uint32_t i = 0; i < each; i++)
-			product_turn(k, s, t, a, b, two, true, sum);
+	if (alike) {
+		Loop l = loop_count(e, alike);
+		product_turn(k, s, t, a, b, two, true, sum);
 		loop_end(e, &l);
 	}
-	for (uint32_t i = 0; i < alike % each; i++)
-		product_turn(k, s, t, a, b, two, true, sum);
 	if (alike < turns)
 		product_turn(k, s, t, a, b, two, false, sum);
 	if (quads % 2) {
@@ -421,6 +416,70 @@ static uint32_t product_pairs(Kernel *k, const DeviceStep *s, const Tasks *t, Re
 		ins(e, "add.u32 $, $, 16", a, a);
 		ins(e, "add.u32 $, $, #", b, b, 4 * s->b_row * 4);
 	}
+	return quads;
+}
+
+/* ---- products that load a source ahead ---- */
+
+/* Long products: operands of rows are loaded four sources ahead, some with each source, weights one source ahead. So
+ * many quads without a jump: the assembler waits at the end of a loop for what was loaded; many more would not fit into
+ * the caches of instructions. An even number. */
+enum { AHEAD_TURN = 6 };
+typedef struct Ahead {
+	Reg x[2][MOST_HIGH][4], w[2][4];
+} Ahead;
+
+static Ahead *ahead_new(Kernel *k)
+{
+	Ahead *o = NEW(&k->s->cx->scratch, 1, Ahead);
+
+	for (uint32_t i = 0; i < 2; i++)
+		for (uint32_t n = 0; n < 4; n++) {
+			o->w[i][n] = reg(k->e, REG_F);
+			for (uint32_t h = 0; h < MOST_HIGH; h++)
+				o->x[i][h][n] = reg(k->e, REG_F);
+		}
+	return o;
+}
+
+/* Source `source` after a and b. more: there is a next one; four_more: there are others after its quad. */
+static void source_turn(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, Reg b, const Ahead *o, uint32_t source,
+                        bool more, bool four_more, Reg sum[][4])
+{
+	Emit *e = k->e;
+	uint32_t i = source % 4, set = source / 4 % 2, each = (uint32_t)ceil_div(t->high, 3);
+
+	if (more)
+		load_quad_to(e, "shared", o->w[(source + 1) % 2], b, (source + 1) * s->b_row * 4);
+	for (uint32_t h = i * each; h < min_u32((i + 1) * each, t->high) && four_more; h++)
+		load_quad_to(e, "shared", o->x[!set][h], a, h * t->groups * k->row + (source / 4 + 1) * 16);
+	for (uint32_t h = 0; h < t->high; h++)
+		for (uint32_t n = 0; n < 4; n++) {
+			uint32_t c = h % 2 ? 3 - n : n;
+			fma_to(e, sum[h][c], o->x[set][h][i], o->w[source % 2][c]);
+		}
+}
+
+static uint32_t product_ahead(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, Reg b, uint32_t quads,
+                              Reg sum[][4])
+{
+	Emit *e = k->e;
+	const Ahead *o = ahead_new(k);
+	uint32_t turns = (quads - 1) / AHEAD_TURN, rest = quads - turns * AHEAD_TURN; /* others follow each turn */
+
+	load_quad_to(e, "shared", o->w[0], b, 0);
+	for (uint32_t h = 0; h < t->high; h++)
+		load_quad_to(e, "shared", o->x[0][h], a, h * t->groups * k->row);
+	Loop l = loop_count(e, turns);
+	for (uint32_t i = 0; i < 4 * AHEAD_TURN; i++)
+		source_turn(k, s, t, a, b, o, i, true, true, sum);
+	ins(e, "add.u32 $, $, #", a, a, AHEAD_TURN * 16);
+	ins(e, "add.u32 $, $, #", b, b, AHEAD_TURN * 16 * s->b_row);
+	loop_end(e, &l);
+	for (uint32_t i = 0; i < 4 * rest; i++)
+		source_turn(k, s, t, a, b, o, i, i + 1 < 4 * rest, i / 4 + 1 < rest, sum);
+	ins(e, "add.u32 $, $, #", a, a, rest * 16);
+	ins(e, "add.u32 $, $, #", b, b, rest * 16 * s->b_row);
 	return quads;
 }
 
@@ -461,7 +520,10 @@ static void product_task(Kernel *k, const DeviceStep *s, const Tasks *t, const T
 	ins(e, "add.u32 $, $, #", a, row_flip(k, task->row, s->a), s->depth ? column_at(k, s->a, s->a_col) : 0);
 	ins(e, "add.u32 $, $, #", b, mad(e, task->quad, 16, k->memory), depth ? weight_at(k, s->b) : 0);
 	bool straight = depth <= STRAIGHT && t->high > 4;
-	uint32_t done = 4 * (straight ? product_straight : product_pairs)(k, s, t, a, b, depth / 4, sum);
+	bool ahead = !k->overlaid && s->a_col % 4 == 0 && depth / 4 >= 2 * AHEAD_TURN;
+	uint32_t done = 4 * (straight ? product_straight
+	                     : ahead  ? product_ahead
+	                              : product_pairs)(k, s, t, a, b, depth / 4, sum);
 	for (uint32_t i = done; i < depth; i++)
 		product_one(k, s, t, a, b, i - done, sum);
 	sums_end(k, s, t, task, sum);
@@ -680,32 +742,6 @@ static void error_columns(Kernel *k, const DeviceStep *s)
 	loop_end(e, &c.loop);
 }
 
-static void one_emit(Kernel *k, uint32_t col)
-{
-	Column c = column_begin(k, 1);
-
-	column_store(k, &c, BUF_ACT, col, imm_f(1));
-	if (k->flipped)
-		ins(k->e, "st.shared.f32 [$+#], $", c.at, column_at(k, BUF_ACT, col) + k->flipped, imm_f(1));
-	loop_end(k->e, &c.loop);
-}
-
-/* Columns that are always 1, where rows have them. */
-static void ones_emit(Kernel *k)
-{
-	for (uint32_t i = 0; i < k->s->one_columns; i++)
-		if (k->map[BUF_ACT][k->s->ones[i] / COLUMN_BLOCK] != NO_BLOCK)
-			one_emit(k, k->s->ones[i]);
-}
-
-void all_ones(Kernel *k)
-{
-	ones_emit(k);
-	for (uint32_t i = 0; i < k->s->list->gradient; i++)
-		if (k->s->step[i].kind == STEP_ONE)
-			one_emit(k, k->s->step[i].c_col);
-}
-
 static void load_emit(Kernel *k)
 {
 	if (!k->early) {
@@ -753,7 +789,7 @@ void steps_emit(Kernel *k, uint32_t first, uint32_t end)
 	for (uint32_t i = first; i < end; i++) {
 		const DeviceStep *d = &s->step[i];
 		if (d->kind == STEP_MARK || d->kind == STEP_SCORES || d->kind == STEP_CODES || is_late(k, d) ||
-		    (d->kind == STEP_ONE && k->next_steps))
+		    (d->kind == STEP_ONE && k->next_steps) || (d->kind == STEP_LOAD && load_is_done(k)))
 			continue;
 		row_step(k, d);
 		if (d->kind != STEP_ONE)
