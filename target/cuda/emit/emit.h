@@ -636,6 +636,9 @@ void coming_step(Kernel *k);
 /* Cases of leaf k->leaf_number to shared memory. staged: D, the leaf that is there; found: NULL, or this leaf */
 void leaf_begin(Kernel *k, Reg update, Reg staged, const LeafFound *found);
 struct Barriers;
+/* Full batches with dense inputs: gradients take as long as both passes, so that tallies can be formed beside them.
+ * With index lists, what makes those faster costs 5 %. */
+bool gradients_are_long(const Kernel *k);
 bool tallies_early(const Kernel *k); /* tallies of leaves are joined beside the gradient */
 void leaf_emit(Kernel *k, Reg update, Reg staged, const struct Barriers *b, bool direct); /* direct: it is the update */
 void images_emit(Kernel *k); /* lists by input of all leaves of a job, for a kernel that has others in every update */

@@ -427,7 +427,8 @@ static void chunks_emit(Kernel *k)
 	loop_end(e, &l);
 }
 
-bool tallies_early(const Kernel *k) { return k->regular && k->ahead_steps; }
+bool gradients_are_long(const Kernel *k) { return k->regular && k->bulk; }
+bool tallies_early(const Kernel *k) { return k->ahead_steps && gradients_are_long(k); }
 
 /* A warp that has formed the tally of its leaf; that of the last block then joins those of all leaves. */
 static void leaf_tallied(Kernel *k, Reg update, const Barriers *b)

@@ -304,7 +304,7 @@ static void rows_end(Kernel *k, const DeviceStep *s, const Tasks *t, const Task 
 		ins(e, "mov.u64 $, $", at, outward->at[n]);
 		outward->at[n] = at;
 	}
-	uint32_t each = t->high % 2 ? 1 : 2; /* rows of a turn */
+	uint32_t each = t->high % 2 || !gradients_are_long(k) ? 1 : 2; /* rows of a turn */
 	Loop l = loop_count(e, t->high / each);
 	for (uint32_t h = 0; h < each; h++)
 		row_end(k, s, t, &now, outward, h, sum[h]);
@@ -520,7 +520,7 @@ static void product_task(Kernel *k, const DeviceStep *s, const Tasks *t, const T
 	ins(e, "add.u32 $, $, #", a, row_flip(k, task->row, s->a), s->depth ? column_at(k, s->a, s->a_col) : 0);
 	ins(e, "add.u32 $, $, #", b, mad(e, task->quad, 16, k->memory), depth ? weight_at(k, s->b) : 0);
 	bool straight = depth <= STRAIGHT && t->high > 4;
-	bool ahead = !k->overlaid && s->a_col % 4 == 0 && depth / 4 >= 2 * AHEAD_TURN;
+	bool ahead = !k->overlaid && s->a_col % 4 == 0 && depth / 4 >= (gradients_are_long(k) ? 2 : 4) * AHEAD_TURN;
 	uint32_t done = 4 * (straight ? product_straight
 	                     : ahead  ? product_ahead
 	                              : product_pairs)(k, s, t, a, b, depth / 4, sum);
