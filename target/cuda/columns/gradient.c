@@ -355,7 +355,7 @@ void dense_emit(Columns *c)
 /* ---- weights from the true unit ----
  *
  * Sums of the deltas of all rows, in order. Lanes have a column and a run of rows each: all of them load at once, so
- * that the chain of additions waits for no load; then each run in turn continues the sum of the run before it. Lanes
+ * that the chain of additions waits for no load; then one run after the other continues the sum so far. Lanes
  * begin with different rows of their runs, which are in different banks. */
 
 enum { MOST_RUN = 32 };

@@ -89,7 +89,7 @@ static void lanes_quad(Columns *c, const Reg sum[4], Reg q[4])
 }
 
 /* Number i of the blocks, from this one on. */
-static Reg turned_rank(Columns *c, uint32_t i)
+static Reg rotated_rank(Columns *c, uint32_t i)
 {
 	Emit *e = c->k->e;
 	Reg rank = add(e, c->k->member, imm(i));
@@ -117,7 +117,7 @@ static void tile_send(Columns *c, Reg down, Reg across, const Reg w[4])
 	bar = bar_at(c, BAR_ACT);
 	uint32_t none = if_begin(e, less(e, across, imm((uint32_t)ceil_div(c->hidden, 8))));
 	for (uint32_t i = 0; i < c->blocks; i++) {
-		Reg rank = turned_rank(c, i);
+		Reg rank = rotated_rank(c, i);
 		words_send(c, imm(1), remote(c, rank, to), 0, half, 2, remote(c, rank, bar));
 	}
 	if_end(e, none);
@@ -128,7 +128,7 @@ static void tile_send(Columns *c, Reg down, Reg across, const Reg w[4])
 	Reg is = op2(e, REG_P, "and.pred", same(e, col, imm(c->hidden & ~3u)), less(e, own, imm(c->outputs)));
 	Reg start = add(e, mad(e, own, 4, base), imm(h->to_start));
 	for (uint32_t i = 0; i < c->blocks; i++) {
-		Reg rank = turned_rank(c, i);
+		Reg rank = rotated_rank(c, i);
 		words_send(c, is, remote(c, rank, start), 0, &bias, 1, remote(c, rank, bar));
 	}
 	if_end(e, other);

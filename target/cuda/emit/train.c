@@ -478,7 +478,7 @@ static void updates_emit(Kernel *k)
 	bool cluster = s->cluster != 0;
 	Barriers b = { barrier_new(k, team, s->team_blocks, cluster),
 		           barrier_new(k, place_at(e, team, 4), s->team_blocks, false),
-		           barrier_new(k, barriers, s->solo ? 1 : k->s->teams * k->s->team_blocks, cluster),
+		           barrier_new(k, barriers, s->solo ? 1 : s->teams * s->team_blocks, cluster),
 		           barrier_new(k, place_at(e, team, 8), s->team_blocks, false),
 		           barrier_new(k, place_at(e, barriers, 4 + 4 * TEAM_BARRIERS * s->teams), s->teams, false) };
 	uint32_t signals[5] = { 0 };
@@ -645,7 +645,7 @@ const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *share
 	           s->general ? "general"
 	           : s->tiled ? "tiles"
 	                      : "resident",
-	           k->s->teams * k->s->team_blocks, s->threads, k->bytes);
+	           s->teams * s->team_blocks, s->threads, k->bytes);
 	kernel_wrap(e, out, sizeof(Job), s->threads, s->cluster || k->bulk);
 	*shared = k->bytes;
 	*image = s->images ? image_bytes(k) : 0;
