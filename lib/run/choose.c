@@ -67,10 +67,10 @@ void target_choose(Run *r, const Data *data)
 	for (size_t i = 0; target_table[i]; i++) {
 		const Target *t = target_table[i];
 		Prediction p = { 0 };
-		if (!t->predict)
+		if (!t->time)
 			continue;
 		buf_printf(&why, "%s%s ", why.len ? "; " : "", t->name);
-		t->predict(cx, &w, &p);
+		t->time->predict(cx, &w, &p);
 		if (p.why_not) {
 			buf_printf(&why, "cannot: %s", p.why_not);
 			continue;

@@ -157,7 +157,7 @@ typedef struct Share {
 typedef struct Program Program;   /* compiled plan, private to the target */
 typedef struct Restarts Restarts; /* many seeds: below */
 
-/* What is to be trained, for Target.predict. */
+/* What is to be trained, for TimeHooks.predict. */
 typedef struct TrainingWork {
 	const Net *net;
 	const Options *opt;
@@ -222,6 +222,13 @@ typedef struct Damages {
 	const double *weight;   /* [links] */
 } Damages;
 
+typedef struct TimeHooks {
+	/* For target auto; all that have it give the bits of target cpu. */
+	void (*predict)(Ctx *cx, const TrainingWork *w, Prediction *p);
+	/* * Seconds spent so far on kernels that are compiled when their first work comes: no time of training. */
+	double (*compile)(const Program *p);
+} TimeHooks;
+
 /* What evaluate gives besides outputs and the tally of all cases. */
 typedef struct WatchHooks {
 	/* From now on `out` of evaluate takes the activations of these units, none of them an input, at this tick of each
@@ -264,8 +271,6 @@ typedef struct Target {
 	void (*get)(const Program *p, int which, uint64_t first, uint64_t count, double *v);
 	void (*set)(Program *p, int which, uint64_t first, uint64_t count, const double *v);
 	void (*gradient)(const Program *p, double *v); /* the pending sum, for checks */
-	/* * For target auto; all that have it give the bits of target cpu. */
-	void (*predict)(Ctx *cx, const TrainingWork *w, Prediction *p);
 	/* * All weights are finite. False may be wrong (padding may hold NaN): confirm by get. True is never wrong. */
 	bool (*finite)(const Program *p);
 	const RankHooks *ranks;
@@ -273,6 +278,7 @@ typedef struct Target {
 	const RestartHooks *restarts;
 	const SimulatorHooks *simulator;
 	const WatchHooks *watch;
+	const TimeHooks *time;
 } Target;
 
 extern const Target *const target_table[];   /* api/targets.c; NULL after the last */

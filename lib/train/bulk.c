@@ -131,7 +131,7 @@ bool bulk_updates(Loop *l, Update *u)
 
 	if (!count)
 		return false;
-	l->timed_until = clock_seconds();
+	l->timed_until = training_clock(l->r);
 	order_epoch(l->batches.order, at->epoch);
 	batches_prefetch(&l->batches, at->done);
 	uint64_t done = bulk_run(&l->updates, at, count), left = done;

@@ -22,7 +22,7 @@ void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 	r->opt.error = own.error;
 	r->target->bind(cx, r->program, &seen);
 	Tally t = { 0 };
-	double start = clock_seconds();
+	double start = training_clock(r);
 	Status s = r->target->evaluate(r->program, 0, run_examples(r->net, &seen), &r->stop, outputs, &t);
 	r->opt.error = error;
 	if (s != MP_OK)
@@ -30,7 +30,7 @@ void run_test(Run *r, const Data *data, mp_result *result, double *outputs)
 	if (result)
 		*result = (mp_result){ .cases = seen.cases,
 			                   .total_error = t.error,
-			                   .seconds = clock_seconds() - start,
+			                   .seconds = training_clock(r) - start,
 			                   .error = tally_mean(&t),
 			                   .right = share_of(t.right, t.scored),
 			                   .within = share_of(t.within, t.scored) };

@@ -61,6 +61,7 @@ void note_stuck(Loop *l); /* stuck.c: a note if the run has learnt nothing */
 bool must_stop(const Run *r);
 const char *end_reason(const Loop *l); /* why the run ends now, or NULL */
 bool report_due(const Loop *l);
+double training_clock(const Run *r);
 void give_report(Loop *l);
 uint64_t simulated_cycles(const Run *r);       /* so far; 0: the target is not a simulated machine */
 void count_simulated(Run *r, uint64_t cycles); /* so many more */

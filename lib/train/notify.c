@@ -46,9 +46,17 @@ bool report_due(const Loop *l)
 
 static bool is_root(const Run *r) { return !r->ranks || r->ranks->comm->rank == 0; }
 
+/* Differences are seconds of work: stands still while the target compiles a kernel. */
+double training_clock(const Run *r)
+{
+	const TimeHooks *t = r->target->time;
+
+	return clock_seconds() - (t && t->compile ? t->compile(r->program) : 0);
+}
+
 void give_report(Loop *l)
 {
-	l->reported = clock_seconds();
+	l->reported = training_clock(l->r);
 	if (is_root(l->r) && l->fn && l->fn(l->user, l->r, &l->r->report) != 0)
 		l->r->stop = 1;
 }
@@ -67,7 +75,7 @@ void count_simulated(Run *r, uint64_t cycles)
 
 void count_time(Loop *l)
 {
-	double now = clock_seconds();
+	double now = training_clock(l->r);
 	l->r->at.seconds += now - l->timed_until;
 	l->timed_until = now;
 }
@@ -89,6 +97,6 @@ Status tick(Loop *l)
 		r->stop = 1;
 	if (r->diverged && !r->seed)
 		diverged(l, r->at.epoch + (r->at.done > 0));
-	l->timed_until = clock_seconds();
+	l->timed_until = training_clock(r);
 	return MP_OK;
 }

@@ -51,7 +51,7 @@ static Status epoch(Loop *l, Update *u)
 
 	TRY(l->observer->begin_epoch(l->r->guard));
 	batches_epoch(&l->batches, at->epoch, at->done);
-	l->timed_until = clock_seconds();
+	l->timed_until = training_clock(l->r);
 	while (at->done < l->examples) {
 		TRY(update(l, u));
 		if (at->done < l->examples && end_reason(l))
@@ -86,8 +86,9 @@ Status run_train(Run *r, const Data *data, const Data *test, mp_report_fn *fn, v
 	Loop *l = NEW(&r->cx.scratch, 1, Loop); /* not on the stack, which no guard verifies */
 	Update u;
 
-	*l = (Loop){ .r = r, .fn = fn, .user = user, .reported = -INFINITY, .ticked = clock_seconds() };
+	*l = (Loop){ .r = r, .fn = fn, .user = user, .reported = -INFINITY };
 	loop_start(l, data, test);
+	l->ticked = training_clock(r);
 	if (r->job && r->job->root_only && r->job->comm->rank)
 		return MP_OK;
 	update_fill(&r->opt, r->at.updates + 1, (double)r->at.epoch, 0, &u);

@@ -483,6 +483,8 @@ static void cpu_predict(Ctx *cx, const TrainingWork *w, Prediction *p)
 	           (double)w->updates * (per_update + (threads > 1 ? per_barrier : 0));
 }
 
+static const TimeHooks cpu_times = { .predict = cpu_predict };
+
 static const char *cpu_bits(const Options *o) { return cpu_own(o)->precision == PRECISION_BF16 ? "bf16" : "fp32"; }
 
 const Target target_cpu = {
@@ -503,7 +505,7 @@ const Target target_cpu = {
 	.set = cpu_set,
 	.gradient = cpu_gradient,
 	.finite = cpu_finite,
-	.predict = cpu_predict,
+	.time = &cpu_times,
 	.ranks = &rank_hooks,
 	.guard = &guard_hooks,
 	.restarts = &restart_hooks,

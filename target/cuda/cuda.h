@@ -227,6 +227,7 @@ typedef struct Cuda {
 	Tally *watched_cases;        /* NULL: a test does not give tallies of cases */
 	uint32_t teams, team_blocks; /* of the last job, */
 	JobResult last;              /* and what it left */
+	double compile_seconds;      /* of all kernels */
 } Cuda;
 
 void lower_data(Cuda *c, DeviceBound *b); /* for the data that target cpu has bound */

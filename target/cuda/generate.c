@@ -275,7 +275,9 @@ static Generated *find(Cuda *c, const Job *j, const Made *m)
 	g->made = *m;
 	g->next = c->now->generated;
 	c->now->generated = g;
+	double began = clock_seconds();
 	generate(c, j, g);
+	c->compile_seconds += clock_seconds() - began;
 	return g;
 }
 

@@ -307,8 +307,11 @@ static void cuda_print(Ctx *cx, Program *p, const Data *data, Buf *out)
 	target_cpu.print(cx, c->cpu, NULL, out); /* which is bound, too */
 }
 
+static double cuda_compile_seconds(const Program *p) { return p->cuda.compile_seconds; }
+
 static const char *cuda_bits(const Options *o) { return wants_half(o) ? "bf16 of tensor cores" : "fp32"; }
 
+static const TimeHooks cuda_times = { .predict = cuda_predict, .compile = cuda_compile_seconds };
 static const WatchHooks cuda_watches = { .units = cuda_watch, .cases = cuda_watch_cases };
 
 const Target target_cuda = {
@@ -332,5 +335,5 @@ const Target target_cuda = {
 	.set = cuda_set,
 	.gradient = cuda_gradient,
 	.finite = cuda_finite,
-	.predict = cuda_predict,
+	.time = &cuda_times,
 };

@@ -144,6 +144,16 @@ static void same_updates(Trial *t, uint64_t number, uint64_t batch, bool shuffle
 	free(order);
 }
 
+/* A kernel that is there is not compiled again, and the time that it took stays what it was. */
+static void compiled_once(Trial *t)
+{
+	double once = target_cuda.time->compile(t->cuda.program);
+
+	assert_true(once > 0);
+	side_test(&t->cuda, t->examples, NULL);
+	assert_true(target_cuda.time->compile(t->cuda.program) == once);
+}
+
 /* Linear units that remember may learn to grow without bounds, and numbers that are none end a job. */
 static bool is_tame(Trial *t) { return side_test(&t->cpu, t->examples, NULL).error < 1e4 * (double)t->cases; }
 
@@ -231,6 +241,7 @@ static void agree(uint64_t seed, uint32_t most, Draft kind)
 	same_update(&t, (Batch){ .count = t.examples }, 1);
 	same_update(&t, (Batch){ .example = t.order, .count = 1 + t.examples / 2 }, 2);
 	same_outputs(&t);
+	compiled_once(&t);
 	for (int i = 0; i < 5 && is_tame(&t); i++) {
 		const uint64_t batch[] = { t.examples, 1, 1 + t.examples / 3, 1 + t.examples / 2, 1 + t.examples / 2 };
 		if (one_in(&t.t.d, 3))
