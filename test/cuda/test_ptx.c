@@ -125,6 +125,19 @@ static void instructions(void **state)
 		  "and.pred %p3, %p2, "
 		  "%p0; or.pred %p4, %p3, %p1; mov.pred %p5, %p4; selp.u32 %r0, 1, 0, %p5;",
 		  1 },
+		/* registers share slots: a sum that is carried around a loop, one that is set in some turns only; lanes apart */
+		{ "mov.u32 %r1, 0; mov.u32 %r2, 0; mov.u32 %r5, 7; top: and.b32 %r3, %r1, 1; setp.eq.u32 %p0, %r3, 0; "
+		  "@%p0 bra even; add.u32 %r4, %r5, %r1; even: @!%p0 add.u32 %r2, %r2, %r4; add.u32 %r1, %r1, 1; "
+		  "setp.lt.u32 %p1, %r1, 10; @%p1 bra top; mov.u32 %r0, %r2;",
+		  60 },
+		{ "mov.u32 %r1, 3; mov.u32 %r2, 0; mov.u32 %r6, 5; top: setp.eq.u32 %p0, %r2, 1; @%p0 bra later; mov.u32 %r4, "
+		  "%r6; later: add.u32 %r5, %r2, 9; add.u32 %r2, %r2, 1; mov.u32 %r6, %r5; setp.lt.u32 %p1, %r2, %r1; "
+		  "@%p1 bra top; mad.lo.u32 %r0, %r4, 100, %r6;",
+		  1011 },
+		{ "and.b32 %r1, %tid, 1; setp.eq.u32 %p0, %r1, 0; mov.u32 %r2, 1; @%p0 bra even; add.u32 %r3, %tid, 1; "
+		  "xor.b32 %r4, %r3, %tid; sub.u32 %r5, %r3, %tid; bra both; even: cvt.u64.u32 %d1, %tid; add.u64 %d2, %d1, 2; "
+		  "cvt.u32.u64 %r6, %d2; sub.u32 %r5, %r6, %tid; sub.u32 %r5, %r5, 1; both: add.u32 %r0, %r5, %r2;",
+		  2 },
 		{ "mov.u64 %d1, table; ld.global.v2.u32 {_, %r1}, [%d1]; ld.global.s32 %r2, [table+8]; add.u32 %r0, %r1, %r2;",
 		  19 },
 		{ "mov.u32 %r1, 0x80ff; st.shared.u16 [dynamic], %r1; ld.shared.u8 %r2, [dynamic]; ld.shared.s8 %r3, "
@@ -693,6 +706,16 @@ static void runs_refused(void **state)
 	} rows[] = {
 		{ "add.u32 %r0, %r1, 1;", "never written (block 0, thread 0)" },
 		{ "setp.gt.u32 %p0, %tid, 3; @%p0 mov.u32 %r1, 1; add.u32 %r0, %r1, 1;", "never written (block 0, thread 0)" },
+		/* other registers had its slot, if any could */
+		{ "mov.u32 %r1, 1; add.u32 %r2, %r1, 1; add.u32 %r2, %r2, 1; setp.gt.u32 %p0, %tid, 3; @%p0 bra over; mov.u32 "
+		  "%r3, "
+		  "1; over: add.u32 %r0, %r3, 1;",
+		  "never written (block 0, thread 4)" },
+		{ "mov.u32 %r1, 1; top: add.u32 %r4, %r1, 1; setp.eq.u32 %p0, %r1, 2; @%p0 bra over; mov.u32 %r3, 1; over: "
+		  "add.u32 "
+		  "%r0, %r3, %r4; setp.lt.u32 %p1, %r1, 2; @%p1 add.u32 %r1, %r1, 1; @%p1 add.u32 %r5, %r4, 1; @%p1 bra top; "
+		  "add.u32 %r6, %r5, 1; add.u32 %r7, %r8, %r6;",
+		  "never written (block 0, thread 0)" },
 		{ "@%p0 mov.u32 %r1, 1;", "the predicate was never written" },
 		{ "ld.global.u32 %r0, [%in+16384];", "no allocation holds them" },
 		{ "ld.global.v2.u32 {%r0,%r1}, [%my_in];", "misaligned (block 0, thread 1)" },

@@ -106,20 +106,26 @@ static uint8_t byte_mask(const Place *p)
 	return p->bytes >= 4 ? WORD_DEFINED : (uint8_t)(((1u << p->bytes) - 1) << (p->address & 3));
 }
 
+static Shadow *shared_shadow(Grid *g, const Warp *w, Block *b)
+{
+	return b->shadow ? b->shadow : (b->shadow = shadow_new(g, w, g->shared_bytes, true));
+}
+
+static Shadow *global_shadow(Grid *g, const Warp *w, Allocation *a)
+{
+	return a->shadow ? a->shadow : (a->shadow = shadow_new(g, w, a->bytes, false));
+}
+
 static void touch(Grid *g, Warp *w, Space space, const Place *p, uint32_t lane, Access how)
 {
 	uint32_t words = p->bytes > 4 ? p->bytes / 4 : 1;
 
-	if (!g->races)
+	if (!g->races || (space != IN_SHARED && space != IN_GLOBAL))
 		return;
-	for (uint32_t k = 0; k < words; k++) {
-		if (space == IN_SHARED)
-			races_touch(g, w, lane, &p->block->shadow, g->shared_bytes / 4 + 1, p->word + k, byte_mask(p), how,
-			            "shared word");
-		else if (space == IN_GLOBAL)
-			races_touch(g, w, lane, &p->allocation->shadow, p->allocation->bytes / 4 + 1,
-			            (uint64_t)(p->at - p->allocation->at) / 4 + k, byte_mask(p), how, "global word");
-	}
+	Shadow *m = space == IN_SHARED ? shared_shadow(g, w, p->block) : global_shadow(g, w, p->allocation);
+	uint64_t first = space == IN_SHARED ? p->word : (uint64_t)(p->at - p->allocation->at) / 4;
+	for (uint32_t k = 0; k < words; k++)
+		races_touch(g, w, lane, m, first + k, byte_mask(p), how);
 }
 
 static void check_read(Grid *g, Warp *w, const Place *p, uint32_t lane)
@@ -170,7 +176,8 @@ static uint8_t *places(Grid *g, const Warp *w, const Insn *i, uint32_t mask, uin
 	                                          : w->reg + (uint64_t)i->a[0] * LANES;
 	uint8_t *memory = w->block->shared;
 
-	if (g->races || i->remote || type_bytes((Type)i->type) != 4 || (i->space != IN_SHARED && i->space != IN_GLOBAL))
+	if ((g->races && (i->op != OP_LOAD || i->order != O_WEAK)) || i->remote || type_bytes((Type)i->type) != 4 ||
+	    (i->space != IN_SHARED && i->space != IN_GLOBAL))
 		return NULL;
 	for (uint32_t l = 0; l < LANES; l++) {
 		if (i->space == IN_SHARED)
@@ -210,6 +217,9 @@ static bool load_words(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		for (uint32_t k = 0; mask >> l & 1 && k < i->width; k++)
 			if ((w->block->word[at[l] / 4 + k] & (WORD_DEFINED | WORD_IN_FLIGHT)) != WORD_DEFINED)
 				return false;
+	if (g->races)
+		races_load(g, w, mask, i->space == IN_SHARED ? shared_shadow(g, w, w->block) : global_shadow(g, w, g->last), at,
+		           i->width);
 	for (uint32_t k = 0; k < i->width; k++) {
 		if (i->d[k] == NO_SLOT)
 			continue;

@@ -254,6 +254,9 @@ static void parse_registers(Parser *p)
 		}
 		if (p->kernel->slots + count * slots > 1 << 22)
 			parse_fail(p, s.name, NULL, "too many registers");
+		p->registers =
+			arena_reserve(&p->cx->scratch, p->registers, p->register_runs, &p->register_cap, sizeof *p->registers);
+		p->registers[p->register_runs++] = (Registers){ type, s.slot, (uint32_t)count };
 		p->kernel->slots += (uint32_t)count * slots;
 		if (count)
 			symbol_add(p, s);
@@ -485,7 +488,7 @@ static void parse_entry(Parser *p)
 	if (emulator_kernel(p->m, k->name))
 		parse_fail(p, name, NULL, "two kernels of this name");
 	p->kernel = k;
-	p->labels = p->constants = 0;
+	p->labels = p->constants = p->register_runs = 0;
 	memset(p->label_bucket, 0, sizeof p->label_bucket);
 	memset(p->constant_bucket, 0, sizeof p->constant_bucket);
 	if (ptx_take(p, "(") && !ptx_take(p, ")")) {
@@ -503,6 +506,7 @@ static void parse_entry(Parser *p)
 	p->m->kernel = k;
 	k->code = arena_reserve(&p->m->arena, k->code, k->length, &k->code_cap, sizeof *k->code);
 	k->code[k->length++] = (Insn){ .op = OP_EXIT, .guard = NO_SLOT, .at = (uint32_t)(p->now.s - p->m->src.text) };
+	slots_share(k, &p->cx->scratch, p->registers, p->register_runs);
 }
 
 static void parse_top(Parser *p)

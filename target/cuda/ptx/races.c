@@ -21,14 +21,17 @@ typedef struct LastAccess {
 } LastAccess;
 typedef struct ShadowWord {
 	LastAccess write, read;
-	uint32_t *readers; /* NULL, or the clock of the last read by each warp */
+	uint32_t *readers; /* NULL, or the clock of the last read by each of Shadow.warps */
 	bool narrow; /* some accesses were of single bytes: readers are not compared then, which might differ in them */
 } ShadowWord;
 /* In pages: most words of large blocks are never accessed. */
 enum { PAGE_WORDS = 256 };
-typedef struct Shadow {
-	ShadowWord *page[1]; /* NULL: none of its words was accessed */
-} Shadow;
+struct Shadow {
+	const char *what;      /* in messages */
+	uint32_t first, warps; /* that may access it: all, or those of a cluster */
+	uint32_t *free;        /* readers whose reads a write has ended; the first words of each lead to the next */
+	ShadowWord *page[1];   /* NULL: none of its words was accessed */
+};
 
 /* Clocks that releases left, by address. */
 typedef struct Released {
@@ -90,64 +93,121 @@ _Noreturn static void race(Grid *g, const Warp *w, uint32_t lane, const LastAcce
 	          (unsigned long long)at, wrote ? "write" : "read", line_of(g, a->at), v->block->number, v->number);
 }
 
-static void check_readers(Grid *g, Warp *w, uint32_t lane, uint8_t bytes, ShadowWord *s, const char *what, uint64_t at)
+static uint32_t *readers_new(Grid *g, Shadow *m)
+{
+	enum { LINK = sizeof(void *) / sizeof(uint32_t) };
+	uint32_t *r = m->free;
+
+	if (!r)
+		return arena_alloc(&g->arena, max_u32(m->warps, LINK), sizeof *r);
+	memcpy(&m->free, r, sizeof r);
+	memset(r, 0, m->warps * sizeof *r);
+	return r;
+}
+
+static void readers_free(Shadow *m, uint32_t *r)
+{
+	if (!r)
+		return;
+	memcpy(r, &m->free, sizeof r);
+	m->free = r;
+}
+
+static void check_readers(Grid *g, Warp *w, uint32_t lane, uint8_t bytes, const Shadow *m, ShadowWord *s, uint64_t at)
 {
 	if (s->read.warp && s->read.bytes & bytes && !ordered(w, lane, &s->read))
-		race(g, w, lane, &s->read, what, false, at);
-	for (uint32_t v = 0; s->readers && !s->narrow && v < g->warps; v++)
-		if (v != w->of_grid && s->readers[v] > w->clock[v]) {
+		race(g, w, lane, &s->read, m->what, false, at);
+	for (uint32_t i = 0; s->readers && !s->narrow && i < m->warps; i++)
+		if (m->first + i != w->of_grid && s->readers[i] > w->clock[m->first + i]) {
 			LastAccess a = s->read;
-			a.warp = v + 1;
-			race(g, w, lane, &a, what, false, at);
+			a.warp = m->first + i + 1;
+			race(g, w, lane, &a, m->what, false, at);
 		}
 }
 
-static void record_read(Grid *g, Warp *w, ShadowWord *s, LastAccess now)
+static void record_read(Grid *g, Warp *w, Shadow *m, ShadowWord *s, LastAccess now)
 {
 	LastAccess *r = &s->read;
 
 	if (r->warp && r->warp != now.warp && !ordered(w, now.lane, r) && !s->readers) {
-		s->readers = clock_new(g);
-		s->readers[r->warp - 1] = r->clock;
+		s->readers = readers_new(g, m);
+		s->readers[r->warp - 1 - m->first] = r->clock;
 	}
 	if (s->readers)
-		s->readers[w->of_grid] = now.clock;
+		s->readers[w->of_grid - m->first] = now.clock;
 	if (r->warp == now.warp && r->syncs == now.syncs && r->lane != now.lane)
 		now.lane = SEVERAL;
 	*r = now;
 }
 
-void races_touch(Grid *g, Warp *w, uint32_t lane, struct Shadow **shadow, uint64_t words, uint64_t word, uint8_t bytes,
-                 Access how, const char *what)
+Shadow *shadow_new(Grid *g, const Warp *w, uint64_t bytes, bool shared)
 {
-	if (!*shadow)
-		*shadow = arena_alloc(&g->arena, words / PAGE_WORDS + 1, sizeof(ShadowWord *));
-	ShadowWord **page = &(*shadow)->page[word / PAGE_WORDS];
+	uint64_t words = bytes / 4 + 1;
+	Shadow *m = arena_alloc(&g->arena, sizeof *m + words / PAGE_WORDS * sizeof *m->page, 1);
+	uint32_t cluster = g->cluster * g->block_warps;
+
+	m->what = shared ? "shared word" : "global word";
+	m->first = shared ? w->of_grid / cluster * cluster : 0;
+	m->warps = shared ? cluster : g->warps;
+	return m;
+}
+
+static ShadowWord *shadow_word(Grid *g, Shadow *m, uint64_t word)
+{
+	ShadowWord **page = &m->page[word / PAGE_WORDS];
+
 	if (!*page)
 		*page = arena_alloc(&g->arena, PAGE_WORDS, sizeof(ShadowWord));
-	ShadowWord *s = &(*page)[word % PAGE_WORDS];
-	LastAccess now = { .warp = w->of_grid + 1,
-		               .clock = w->clock[w->of_grid],
-		               .syncs = w->syncs,
-		               .at = g->now->at,
-		               .step = (uint32_t)g->executed,
-		               .lane = (uint8_t)lane,
-		               .bytes = bytes,
-		               .atomic = how == ACCESS_ATOMIC || how == ACCESS_ATOMIC_READ };
+	return &(*page)[word % PAGE_WORDS];
+}
+
+static LastAccess access_now(const Grid *g, const Warp *w)
+{
+	return (LastAccess){ .warp = w->of_grid + 1,
+		                 .clock = w->clock[w->of_grid],
+		                 .syncs = w->syncs,
+		                 .at = g->now->at,
+		                 .step = (uint32_t)g->executed,
+		                 .bytes = ALL_BYTES };
+}
+
+void races_touch(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uint8_t bytes, Access how)
+{
+	ShadowWord *s = shadow_word(g, m, word);
+	LastAccess now = access_now(g, w);
 	bool same_step = s->write.warp == now.warp && s->write.step == now.step; /* access.c compares the values */
 
+	now.lane = (uint8_t)lane;
+	now.bytes = bytes;
+	now.atomic = how == ACCESS_ATOMIC || how == ACCESS_ATOMIC_READ;
 	s->narrow |= bytes != ALL_BYTES;
 	if (s->write.warp && s->write.bytes & bytes && !(s->write.atomic && now.atomic) && !same_step &&
 	    !ordered(w, lane, &s->write))
-		race(g, w, lane, &s->write, what, true, word * 4);
+		race(g, w, lane, &s->write, m->what, true, word * 4);
 	if (how == ACCESS_READ) {
-		record_read(g, w, s, now);
+		record_read(g, w, m, s, now);
 	} else if (how != ACCESS_ATOMIC_READ) {
-		check_readers(g, w, lane, bytes, s, what, word * 4);
+		check_readers(g, w, lane, bytes, m, s, word * 4);
 		s->write = now;
 		s->read.warp = 0;
+		readers_free(m, s->readers);
 		s->readers = NULL;
 	}
+}
+
+/* As races_touch, for whole words that lanes of the mask load from offsets `at` on: most accesses are such. */
+void races_load(Grid *g, Warp *w, uint32_t mask, Shadow *m, const uint64_t at[LANES], uint32_t width)
+{
+	LastAccess now = access_now(g, w);
+
+	for (uint32_t l = 0; l < LANES; l++)
+		for (uint64_t word = at[l] / 4; mask >> l & 1 && word < at[l] / 4 + width; word++) {
+			ShadowWord *s = shadow_word(g, m, word);
+			now.lane = (uint8_t)l;
+			if (s->write.warp && !ordered(w, l, &s->write))
+				race(g, w, l, &s->write, m->what, true, word * 4);
+			record_read(g, w, m, s, now);
+		}
 }
 
 /* ---- what orders them ---- */

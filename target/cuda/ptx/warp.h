@@ -115,10 +115,10 @@ typedef struct Insn {
 	bool remote;                           /* shared memory of any block of the cluster */
 	uint32_t guard;                        /* slot; NO_SLOT: always */
 	uint32_t d[MOST_RESULTS], a[MOST_SOURCES];
-	const uint32_t *list; /* slots that are results and sources: of products of warpgroups */
-	int64_t offset;       /* of an address; or a number of the instruction itself */
-	uint32_t target;      /* of a branch */
-	uint32_t at;          /* in the text */
+	uint32_t *list;  /* slots that are results and sources: of products of warpgroups */
+	int64_t offset;  /* of an address; or a number of the instruction itself */
+	uint32_t target; /* of a branch */
+	uint32_t at;     /* in the text */
 } Insn;
 
 typedef struct AluRow {
@@ -231,10 +231,16 @@ typedef struct Parser {
 	struct ConstantName *constant;
 	uint64_t constants, constants_cap;
 	uint32_t shared;             /* module's static bytes */
+	struct Registers *registers; /* of the kernel */
+	uint64_t register_runs, register_cap;
 	uint32_t op_bucket[BUCKETS]; /* names of the ALU rows */
 	struct AluName *op_name;
 	uint64_t op_names, op_name_cap;
 } Parser;
+typedef struct Registers { /* that one word of a declaration stands for, with slots one after the other */
+	Type type;
+	uint32_t slot, count;
+} Registers;
 typedef struct ConstantName {
 	uint64_t value;
 	bool wide;
@@ -270,6 +276,9 @@ void take_address(Parser *p, Insn *i, Space space); /* a source and the offset *
 uint32_t take_list(Parser *p, uint32_t *slot, uint32_t most, Type t, bool result, bool at_least);
 void alu_names_make(Parser *p);
 
+/* ---- slots.c ---- */
+void slots_share(Kernel *k, Arena *a, const Registers *all, uint64_t count); /* a: scratch */
+
 /* ---- a grid that runs ---------------------------------------------------------------------------------- */
 
 typedef enum WarpState { WARP_READY, WARP_WAITS, WARP_DONE } WarpState;
@@ -291,6 +300,7 @@ typedef struct Flight {
 } Flight;
 
 typedef struct Block Block;
+typedef struct Shadow Shadow;
 typedef struct Warp {
 	Block *block;
 	uint32_t number;  /* in the block, */
@@ -329,8 +339,8 @@ typedef struct Barrier {
 struct Block {
 	uint32_t number;
 	uint8_t *shared;
-	uint8_t *word; /* state of each word of shared memory */
-	struct Shadow *shadow;
+	uint8_t *word;  /* state of each word of shared memory */
+	Shadow *shadow; /* races: NULL before the first access */
 	Barrier barrier[BARRIERS];
 	Warp *warp;
 	uint32_t live; /* warps */
@@ -348,7 +358,7 @@ typedef struct Allocation {
 	uint8_t *at;
 	uint64_t bytes, taken;
 	bool constant;
-	struct Shadow *shadow;
+	Shadow *shadow; /* races: NULL before the first access */
 } Allocation;
 
 typedef struct Grid {
@@ -445,8 +455,9 @@ uint8_t *allocation_add(Emulator *e, uint64_t bytes, bool constant);
 
 /* ---- races.c ---- */
 void races_start(Grid *g);
-void races_touch(Grid *g, Warp *w, uint32_t lane, struct Shadow **shadow, uint64_t words, uint64_t word, uint8_t bytes,
-                 Access how, const char *what);
+Shadow *shadow_new(Grid *g, const Warp *w, uint64_t bytes, bool shared); /* of shared memory that this warp accesses */
+void races_touch(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uint8_t bytes, Access how);
+void races_load(Grid *g, Warp *w, uint32_t mask, Shadow *m, const uint64_t at[LANES], uint32_t width);
 void races_release(Grid *g, Warp *w, uint64_t address, bool release, bool replaces);
 void races_acquire(Grid *g, Warp *w, uint64_t address, bool acquire);
 void races_fence(Grid *g, Warp *w);
