@@ -474,6 +474,20 @@ static const char bulk[] =
 	"poll: mbarrier.try_wait.parity.shared.b64 %p2, [%r3], %r9; @!%p2 bra poll;\n"
 	"and.b32 %r4, %tid, 15; shl.b32 %r4, %r4, 2; ld.shared.u32 %r5, [%r4+32]; st.global.u32 [%my_out], %r5;";
 
+/* From shared memory to that of the next block. */
+static const char bulk_across[] =
+	"mov.u32 %r1, 3; add.u32 %r2, %cta, 1; rem.u32 %r2, %r2, %r1; mov.u32 %r3, 16; setp.eq.u32 %p4, %tid, 40;\n"
+	"setp.eq.u32 %p1, %tid, 0; @%p1 mbarrier.init.shared.b64 [%r3+16], 1; mov.u32 %r9, 0; mov.u32 %r7, 16;\n"
+	"barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;\n"
+	"mapa.shared::cluster.u32 %r4, %r3, %r2; add.u32 %r8, %r4, 16;\n"
+	"@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r3+16], 16;\n"
+	"@%p1 st.shared.v4.u32 [%r3+32], {%cta, %cta, %cta, %cta}; bar.sync 0; fence.proxy.async.shared::cta;\n"
+	"@%p4 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r4+48], [%r3+32], %r7, [%r8];\n"
+	"poll: mbarrier.try_wait.parity.shared.b64 %p2, [%r3+16], %r9; @!%p2 bra poll;\n"
+	"ld.shared.u32 %r5, [%r3+60]; mad.lo.u32 %r6, %cta, 4, 128; cvt.u64.u32 %d1, %r6; add.u64 %d1, %d1, %out;\n"
+	"setp.eq.u32 %p5, %tid, 7; @%p5 st.global.u32 [%d1], %r5;\n"
+	"barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;";
+
 static void bulk_copies(void **state)
 {
 	(void)state;
@@ -492,6 +506,14 @@ static void bulk_copies(void **state)
 		fails(&b, text, "a copy of 60 bytes: a multiple of 16");
 		assert_true(mutant(text, bulk, "mov.u32 %r1, 64", 0, "mov.u32 %r1, 128;"));
 		fails(&b, text, "of .shared memory, which has 96");
+		b.l = (Launch){ .blocks = 3, .threads = 128, .cluster = 3, .shared = 96 };
+		works(&b, bulk_across);
+		for (uint32_t i = 0; i < 3; i++)
+			assert_int_equal(b.out[32 + i], (i + 2) % 3);
+		assert_true(mutant(text, bulk_across, "poll:", 0, "poll:"));
+		fails(&b, text, ""); /* a race, or a word that was never written */
+		assert_true(mutant(text, bulk_across, "bar.sync 0", 0, ""));
+		fails(&b, text, ""); /* likewise */
 		ctx_free(&b.cx);
 	}
 }

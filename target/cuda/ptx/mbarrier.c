@@ -133,15 +133,18 @@ void store_async(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 
 bool bulk_parse(Parser *p, Insn *i, Token name)
 {
-	if (!ptx_is(name, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"))
+	bool global = ptx_is(name, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes");
+
+	if (!global && !ptx_is(name, "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"))
 		return false;
 	i->op = OP_BULK;
+	i->sub = global;
 	i->space = IN_SHARED;
 	i->remote = true;
 	take_address(p, i, IN_SHARED);
 	i->target = (uint32_t)i->offset;
 	ptx_expect(p, ",");
-	take_address(p, i, IN_GLOBAL);
+	take_address(p, i, global ? IN_GLOBAL : IN_SHARED);
 	int64_t from = i->offset;
 	add_source(p, i, T_U32);
 	ptx_expect(p, ",");
@@ -169,7 +172,9 @@ void copy_bulk(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		barrier.offset = 0;
 		for (uint32_t k = 0; k < bytes; k += QUAD) {
 			to.offset = (int64_t)i->target + k;
-			const uint8_t *quad = global_place(g, w, i->a[1], i->offset + k, l, QUAD);
+			const uint8_t *quad =
+				i->sub ? global_place(g, w, i->a[1], i->offset + k, l, QUAD)
+					   : shared_read(g, w, lane_value(g, w, i->a[1], l) + (uint32_t)i->offset + k, l, QUAD);
 			memcpy(shared_place(g, w, &to, l, QUAD, ACCESS_WRITE), quad, QUAD);
 		}
 		arrive(g, w, l, shared_place(g, w, &barrier, l, 8, ACCESS_ATOMIC), 0, -(int32_t)bytes);
