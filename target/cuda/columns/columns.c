@@ -303,7 +303,7 @@ static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
 	uint32_t tiles =
 		(uint32_t)ceil_div(c->slots, LANES_DOWN) * c->group_outputs / LANES_ACROSS; /* of weights to outputs */
 	c->dense_warps = min_u32(tiles, c->parts > 1 ? c->team_warps / 2 : max_u32(1, c->warps / 3));
-	c->dense_first = c->team_warps - c->dense_warps;
+	c->dense_first = c->parts > 1 ? c->team_warps : c->warps - c->dense_warps;
 	c->to_bytes = (c->hidden + (c->to->bias != NO_BIAS)) * c->output_quads * 16;
 	if (ceil_div(tiles, c->dense_warps) > DENSE_ROUNDS)
 		return "weights to outputs";
@@ -534,12 +534,15 @@ Reg updates_load(Columns *c)
 	return updates;
 }
 
+/* Is it the thread that says what others will store? Of the first team, which begins an update. */
+static Reg is_expecting(Columns *c) { return same(c->k->e, c->k->tid, imm(c->team_warps * 32 - 1)); }
+
 /* What other blocks will store here in this update; by one thread. new_weights: R, bytes of weights to outputs */
 static void stores_expect(Columns *c, Reg new_weights)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t other = if_begin(e, same(e, k->tid, imm(c->workers - 1)));
+	uint32_t other = if_begin(e, is_expecting(c));
 	Reg quad = op2(e, REG_R, "shr.u32", c->first_column, imm(2)), quads;
 
 	Reg first = mul(e, c->output_group, c->group_outputs);
@@ -553,7 +556,7 @@ static void stores_expect(Columns *c, Reg new_weights)
 	for (uint32_t p = 0; p < c->parts; p++) {
 		Reg mine = rows_in(c, add(e, mul(e, k->member, c->part_block), imm(p * c->part_rows)), c->part_block);
 		bar_expect(c, BAR_ACT + p, mul(e, mine, c->quads * 16));
-		bar_expect(c, BAR_GROUP + p, mul(e, units, c->part_rows * 4));
+		ins(e, "mbarrier.arrive.expect_tx.shared.b64 _, [$], $", group_bar(c, imm(p)), mul(e, units, c->part_rows * 4));
 		bar_expect(c, BAR_DELTA + p, mul(e, outputs, c->part_rows * 4));
 		Reg all = rows_in(c, imm(p * c->part_rows), c->part_rows);
 		bar_expect(c, BAR_HIDDEN + p, op2(e, REG_R, "mul.lo.u32", mul(e, all, 16), quads));
@@ -612,31 +615,35 @@ static void rows_many(Columns *c)
 	label_here(e, end);
 }
 
-/* One team after the other: both would take as long as this, and the first part not be there sooner. */
-static void hidden_turns(Columns *c)
+/* One team after the other: both would take as long as this, and the first part not be there sooner. The dense warps,
+ * which are of the second, know then that the update before has ended. */
+static void turn_wait(Columns *c)
 {
-	Emit *e = c->k->e;
-	Reg is_second = same(e, c->part, imm(1));
-	uint32_t first = if_begin(e, is_second);
+	uint32_t first = if_begin(c->k->e, same(c->k->e, c->part, imm(1)));
 
 	meet(c, imm(NAMED_FIRST), c->warps);
-	if_end(e, first);
-	hidden_emit(c);
-	uint32_t second = unless_begin(e, is_second);
-	tell(c, imm(NAMED_FIRST), c->warps);
-	if_end(e, second);
+	if_end(c->k->e, first);
 }
+
+static void turn_tell(Columns *c)
+{
+	uint32_t second = if_begin(c->k->e, same(c->k->e, c->part, imm(0)));
+
+	tell(c, imm(NAMED_FIRST), c->warps);
+	if_end(c->k->e, second);
+}
+
+bool dense_goes_on(const Columns *c) { return c->parts > 1; }
 
 static void worker_update(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t lists = label(e), end = label(e);
+	uint32_t lists = label(e), end = label(e), next = label(e);
 
+	hidden_emit(c);
 	if (c->parts > 1)
-		hidden_turns(c);
-	else
-		hidden_emit(c);
+		turn_tell(c);
 	spent(k, SPENT_KINDS + 2);
 	if (c->parts > 1)
 		rows_many(c);
@@ -644,13 +651,14 @@ static void worker_update(Columns *c)
 		rows_few(c);
 	ins(e, "@!$ bra L#", in_warps(c, c->dense_first, c->dense_warps), lists);
 	dense_emit(c);
-	ins(e, "bra L#", end);
+	ins(e, "bra L#", dense_goes_on(c) ? next : end);
 	label_here(e, lists);
 	lists_emit(c);
 	label_here(e, end);
 	spent(k, SPENT_KINDS + 11);
 	meet(c, imm(NAMED_END), c->warps + 1);
 	spent(k, SPENT_KINDS + 12);
+	label_here(e, next);
 }
 
 static void workers_emit(Columns *c)
@@ -660,6 +668,8 @@ static void workers_emit(Columns *c)
 	Reg sent = op1(e, REG_R, "mov.u32", imm(0));
 
 	UpdateLoop l = updates_begin(c);
+	if (c->parts > 1)
+		turn_wait(c);
 	update_begin(c);
 	stores_expect(c, sent);
 	worker_update(c);
@@ -667,7 +677,7 @@ static void workers_emit(Columns *c)
 	updates_end(c, &l);
 	spent(k, SPENT_GRADIENT);
 	/* weights that are still on their way */
-	uint32_t other = if_begin(e, same(e, k->tid, imm(c->workers - 1)));
+	uint32_t other = if_begin(e, is_expecting(c));
 	bar_expect(c, BAR_WEIGHTS, imm(c->to_bytes));
 	if_end(e, other);
 	bar_wait(c, bar_at(c, BAR_WEIGHTS), op2(e, REG_R, "and.b32", c->update, imm(1)));

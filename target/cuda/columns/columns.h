@@ -25,14 +25,15 @@
  * block has rows of both.
  *
  * The gradient of weights to outputs is cut into groups of hidden units by groups of outputs, one for each block, which
- * keeps these weights and their state. What is sent are stores that count at a barrier of the other block, or arrivals.
- * These are barriers in shared memory (mbarrier); nothing else orders blocks between the beginning and the end of a
- * job. Four warps of a block are side warps, which do what needs no worker: one copies the cases of the next update and
- * looks up tables of later ones; one forms errors and verdicts of the block's rows; one, in the first blocks, forms
- * tallies, each of some updates, since the chain of its sums takes longer than an update; one, in the last block, joins
- * tallies and tells all whether the job goes on. In bf16, one that would have nothing to do (the last one; in the last
- * block the one before it) makes the block's weights to outputs. In a block, LATE says that outputs are there for
- * verdicts, READ that these are formed. */
+ * keeps these weights and their state. Where rows are cut, the warps that form it begin the next update without the
+ * others, which do not wait for them either. What is sent are stores or, for GROUP, copies of the device, which count
+ * at a barrier of the other block, or arrivals. These are barriers in shared memory (mbarrier); nothing else orders
+ * blocks between the beginning and the end of a job. Four warps of a block are side warps, which do what needs no
+ * worker: one copies the cases of the next update and looks up tables of later ones; one forms errors and verdicts of
+ * the block's rows; one, in the first blocks, forms tallies, each of some updates, since the chain of its sums takes
+ * longer than an update; one, in the last block, joins tallies and tells all whether the job goes on. In bf16, one that
+ * would have nothing to do (the last one; in the last block the one before it) makes the block's weights to outputs. In
+ * a block, LATE says that outputs are there for verdicts, READ that these are formed. */
 #ifndef COLUMNS_H
 #define COLUMNS_H
 
@@ -58,9 +59,9 @@ enum { SIDE_COPY, SIDE_JUDGE, SIDE_TALLY, SIDE_DECIDE, SIDE_WARPS }; /* warps, a
 enum { MOST_TALLIES = 4 };                                           /* that are formed at a time */
 enum { LANES_READ = 8 };                                             /* of 16 bytes each, in a cycle of shared memory */
 enum {
-	BAR_ACT, /* these four: one for each part */
-	BAR_GROUP = BAR_ACT + MOST_PARTS,
-	BAR_DELTA = BAR_GROUP + MOST_PARTS,
+	BAR_ACT,                          /* these four: one for each part */
+	BAR_GROUP = BAR_ACT + MOST_PARTS, /* two of each, which alternate */
+	BAR_DELTA = BAR_GROUP + 2 * MOST_PARTS,
 	BAR_HIDDEN = BAR_DELTA + MOST_PARTS,
 	BAR_WEIGHTS = BAR_HIDDEN + MOST_PARTS,
 	BAR_FROM, /* bf16: also counts the warps of the block */
@@ -100,7 +101,7 @@ typedef struct Columns {
 	uint32_t parts, team_warps;           /* of rows; warps for each */
 	uint32_t part_rows, part_block;       /* of a part: rows, in all blocks and in one */
 	uint32_t high, wide;                  /* of a thread, in products: rows; outputs */
-	uint32_t dense_first, dense_warps;    /* that form the gradient of weights to outputs: the last of the first team */
+	uint32_t dense_first, dense_warps;    /* that form the gradient of weights to outputs: senders of the last team */
 	uint32_t pass_warps;                  /* of a team, that compute outputs: its first ones */
 	uint32_t turns, all_turns, own_turns; /* rows of a worker; of a lane of a side warp: all, and the block's */
 	uint32_t image, list_row;             /* bytes */
@@ -143,6 +144,8 @@ void update_begin(Columns *c);                            /* rows of this update
 Reg batch_row(Columns *c, Reg within);                    /* of a row of the block: its number in the batch */
 Reg rows_in(Columns *c, Reg first, uint32_t most);        /* rows from this one on, at most so many */
 Reg part_bar(Columns *c, uint32_t bar);                   /* of the thread's part */
+Reg group_bar(Columns *c, Reg part);                      /* GROUP; its parity is `second` */
+bool dense_goes_on(const Columns *c);                     /* the end of an update does not wait for the dense warps */
 void places_derive(Columns *c);                           /* registers that follow from the thread and the update */
 typedef struct UpdateLoop {
 	uint32_t top;
@@ -174,6 +177,7 @@ void bar_wait_all(Columns *c, Reg at, Reg parity);        /* or elsewhere */
 void word_send(Columns *c, Reg to, Reg word, Reg bar);
 void words_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg *v, uint32_t count, Reg bar); /* 1 or 2 */
 void quad_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg v[4], Reg bar);
+void bulk_send(Columns *c, Reg to, Reg from, uint32_t bytes, Reg bar); /* all that threads have stored, and fenced */
 void cluster_sync(Columns *c);
 void meet(Columns *c, Reg named, uint32_t warps);
 void tell(Columns *c, Reg named, uint32_t warps); /* that others meet */

@@ -325,8 +325,10 @@ void dense_emit(Columns *c)
 	}
 	PlaceNumbers n = rule_begin(c, c->to);
 	tallied_wait(c);
+	if (dense_goes_on(c))
+		tell(c, imm(NAMED_END), c->warps + 1);
 	for (uint32_t p = 0; p < c->parts; p++) {
-		bar_wait(c, bar_at(c, BAR_GROUP + p), c->parity); /* also without weights: the next phase begins then */
+		bar_wait(c, group_bar(c, imm(p)), c->second); /* also without weights: the next phase begins then */
 		bar_wait(c, bar_at(c, BAR_DELTA + p), c->parity);
 		uint32_t row = p * c->part_pitch;
 		for (uint32_t r = 0; r < rounds; r++) {
@@ -355,15 +357,16 @@ void dense_emit(Columns *c)
 /* ---- weights from the true unit ----
  *
  * Sums of the deltas of all rows, in order. Lanes have a column and a run of rows each: all of them load at once, so
- * that the chain of additions waits for no load; then one run after the other continues the sum so far. Lanes
- * begin with different rows of their runs, which are in different banks. */
+ * that the chain of additions waits for no load; then one run after the other continues the sum so far. Runs of an odd
+ * number of rows begin in different banks. */
 
-enum { MOST_RUN = 32 };
+enum { MOST_RUN = 33 };
 
 typedef struct Runs {
 	uint32_t count, rows; /* at a time, and of each */
+	uint32_t all;         /* rows at a time: the last run may have fewer */
 	Reg run, column;      /* of the lane */
-	Reg x[MOST_RUN];      /* row i + number of the run, modulo rows */
+	Reg x[MOST_RUN];
 } Runs;
 
 static Runs runs_new(Columns *c)
@@ -371,7 +374,8 @@ static Runs runs_new(Columns *c)
 	Emit *e = c->k->e;
 	Runs r = { .count = 32 / c->own };
 
-	r.rows = min_u32(max_u32((uint32_t)ceil_div(c->part_rows, r.count), r.count), MOST_RUN);
+	r.rows = min_u32((uint32_t)ceil_div(c->part_rows, r.count) | 1, MOST_RUN);
+	r.all = min_u32(r.count * r.rows, c->part_rows);
 	r.run = divide(e, c->lane, c->own);
 	r.column = modulo(e, c->lane, c->own, r.run);
 	for (uint32_t i = 0; i < r.rows; i++)
@@ -379,48 +383,48 @@ static Runs runs_new(Columns *c)
 	return r;
 }
 
-/* Runs from row `first` on; -0, which changes no sum, from row `past` on. */
-static void runs_load(Columns *c, const Runs *r, Reg first, Reg past)
-{
-	Kernel *k = c->k;
-	Emit *e = k->e;
-	uint32_t pitch = c->own * 4, end = label(e);
-	Reg row[2], at[2];
-
-	for (uint32_t i = 0; i < 2; i++) { /* at the beginning, and where the run begins again */
-		row[i] = mad(e, r->run, r->rows + 1, first);
-		row[i] = i ? op2(e, REG_R, "sub.u32", row[i], imm(r->rows)) : row[i];
-		at[i] = mad(e, row[i], pitch, mad(e, r->column, 4, k->memory));
-	}
-	uint32_t some = if_begin(e, op2(e, REG_P, "setp.le.u32", add(e, first, imm(r->count * r->rows)), past));
-	for (uint32_t i = 0; i < r->rows; i++) {
-		Reg from = at[0];
-		if (i + r->count > r->rows)
-			from = op3(e, REG_R, "selp.u32", at[0], at[1], less(e, r->run, imm(r->rows - i)));
-		ins(e, "ld.shared.f32 $, [$+#]", r->x[i], from, c->at_hidden + i * pitch);
-	}
-	ins(e, "bra L#", end);
-	if_end(e, some);
-	for (uint32_t i = 0; i < r->rows; i++) {
-		Reg before = less(e, r->run, imm(r->rows - i));
-		Reg n = add(e, op3(e, REG_R, "selp.u32", row[0], row[1], before), imm(i));
-		ins(e, "mov.f32 $, $", r->x[i], imm_f(-0.0f));
-		ins(e, "@$ ld.shared.f32 $, [$+#]", less(e, n, past), r->x[i], op3(e, REG_R, "selp.u32", at[0], at[1], before),
-		    c->at_hidden + i * pitch);
-	}
-	label_here(e, end);
-}
-
-static void runs_add(Columns *c, const Runs *r, Reg sum)
+/* x[i] is -0, which changes no sum, unless `is` */
+static void run_load(Columns *c, const Runs *r, uint32_t i, Reg is, Reg at)
 {
 	Emit *e = c->k->e;
 
-	for (uint32_t n = 0; n < r->count; n++) {
-		Reg s = sum;
-		for (uint32_t i = 0; i < r->rows; i++)
-			s = op2(e, REG_F, "add.rn.ftz.f32", r->x[(i + r->rows - n) % r->rows], s);
-		ins(e, "shfl.sync.idx.b32 $, $, $, 31, 0xffffffff", sum, s, add(e, r->column, imm(n * c->own)));
+	ins(e, "mov.f32 $, $", r->x[i], imm_f(-0.0f));
+	ins(e, "@$ ld.shared.f32 $, [$+#]", is, r->x[i], at, c->at_hidden + i * c->own * 4);
+}
+
+/* Runs from row `first` on, up to row `past`. */
+static void runs_load(Columns *c, const Runs *r, Reg first, Reg past)
+{
+	Emit *e = c->k->e;
+	uint32_t pitch = c->own * 4, end = label(e);
+	Reg row = mad(e, r->run, r->rows, first), at = mad(e, row, pitch, mad(e, r->column, 4, c->k->memory));
+
+	uint32_t some = if_begin(e, op2(e, REG_P, "setp.le.u32", add(e, first, imm(r->all)), past));
+	for (uint32_t i = 0; i < r->rows; i++) {
+		uint32_t runs = i < r->all ? (uint32_t)ceil_div(r->all - i, r->rows) : 0; /* that have row i */
+		if (runs >= r->count)
+			ins(e, "ld.shared.f32 $, [$+#]", r->x[i], at, c->at_hidden + i * pitch);
+		else
+			run_load(c, r, i, less(e, r->run, imm(runs)), at);
 	}
+	ins(e, "bra L#", end);
+	if_end(e, some);
+	for (uint32_t i = 0; i < r->rows; i++)
+		run_load(c, r, i, less(e, add(e, row, imm(i)), past), at);
+	label_here(e, end);
+}
+
+/* A loop: few warps execute it, and would wait for instructions. */
+static void runs_add(Columns *c, const Runs *r, Reg sum)
+{
+	Emit *e = c->k->e;
+	Loop l = loop_count(e, r->count);
+
+	ins(e, ".pragma \"nounroll\"");
+	for (uint32_t i = 0; i < r->rows; i++)
+		ins(e, "add.rn.ftz.f32 $, $, $", sum, r->x[i], sum);
+	ins(e, "shfl.sync.idx.b32 $, $, $, 31, 0xffffffff", sum, sum, mad(e, l.i, c->own, r->column));
+	loop_end(e, &l);
 }
 
 /* Warps that sum deltas: one for each part, whose rows it loads when they are there, or one, which may have lists too.
@@ -450,7 +454,7 @@ static void bias_part(Columns *c, const Runs *r, uint32_t part, bool is_left, Re
 	if (once) {
 		runs_add(c, r, sum);
 	} else {
-		Loop l = loop_begin(e, first, past, r->count * r->rows);
+		Loop l = loop_begin(e, first, past, r->all);
 		runs_load(c, r, l.i, past);
 		runs_add(c, r, sum);
 		loop_end(e, &l);
@@ -568,15 +572,30 @@ static void lists_loop(Columns *c, const PlaceNumbers *n, Reg warp, uint32_t war
 		loop_end(e, &l);
 }
 
-/* Warps are numbered without those that are dense; the first ones sum deltas, if others have the lists. */
+/* Number of a warp, without those that are dense. The first ones sum deltas, if others have the lists. Where there are
+ * enough, they are of one scheduler, which has lists last: what few lanes exchange would wait behind its loads. */
+static Reg lists_warp(Columns *c)
+{
+	enum { SCHEDULERS = 4 };
+	Emit *e = c->k->e;
+	uint32_t warps = c->warps - c->dense_warps, each = warps / SCHEDULERS;
+	Reg is_late = op2(e, REG_P, "setp.ge.u32", c->warp, imm(c->dense_first));
+	Reg i = op3(e, REG_R, "selp.u32", op2(e, REG_R, "sub.u32", c->warp, imm(c->dense_warps)), c->warp, is_late);
+
+	if (warps % SCHEDULERS || each < MOST_PARTS)
+		return i;
+	Reg turn = divide(e, i, SCHEDULERS), scheduler = modulo(e, i, SCHEDULERS, turn);
+	Reg apart = op3(e, REG_R, "selp.u32", op2(e, REG_R, "xor.b32", turn, imm(1)),
+	                add(e, turn, imm(each * (SCHEDULERS - 1))), less(e, turn, imm(2)));
+	return op3(e, REG_R, "selp.u32", apart, add(e, mad(e, turn, SCHEDULERS - 1, scheduler), imm(2)),
+	           same(e, scheduler, imm(SCHEDULERS - 1)));
+}
+
 void lists_emit(Columns *c)
 {
 	Emit *e = c->k->e;
 	uint32_t warps = c->warps - c->dense_warps, end = label(e), lists = label(e);
-	Reg is_late = op2(e, REG_P, "setp.ge.u32", c->warp, imm(c->team_warps));
-	Reg warp = c->parts > 1
-	               ? op3(e, REG_R, "selp.u32", op2(e, REG_R, "sub.u32", c->warp, imm(c->dense_warps)), c->warp, is_late)
-	               : c->warp;
+	Reg warp = lists_warp(c);
 
 	remark(e, "weights from inputs");
 	PlaceNumbers n = rule_begin(c, c->from);

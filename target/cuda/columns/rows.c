@@ -116,26 +116,23 @@ void hidden_emit(Columns *c)
 	if_end(e, none);
 }
 
-/* Quads of rows, to the other blocks that have this group of hidden units. */
+/* To the other blocks that have this group of hidden units: copies of the device, a lane for each. Stores would keep
+ * loads of other warps waiting. */
 void columns_send(Columns *c, uint32_t first_warp, uint32_t warps)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t quads = c->part_rows / 4;
-	Reg first = mul(e, c->row_group, c->across), from = mad(e, c->part, c->part_pitch, own_columns(c));
+	Reg thread = op2(e, REG_R, "sub.u32", c->team_thread, imm(first_warp * 32));
 
 	remark(e, "activations to groups");
-	Reg thread = op2(e, REG_R, "sub.u32", c->team_thread, imm(first_warp * 32)), bar = part_bar(c, BAR_GROUP);
-	Loop l = loop_begin(e, thread, imm(c->own * quads), warps * 32);
-	Reg unit = divide(e, l.i, quads), quad = modulo(e, l.i, quads, unit), v[4];
-	uint32_t past = if_begin(e, less(e, add(e, c->first_column, unit), imm(c->hidden)));
-	Reg at = add(e, from, mad(e, unit, c->pitch, mul(e, quad, 16)));
-	load_quad(e, "shared", v, at, 0);
-	for (uint32_t i = 0; i < c->across; i++) {
-		Reg rank = add(e, first, imm(i)), other = op2(e, REG_P, "setp.ne.u32", rank, k->member);
-		quad_send(c, other, remote(c, rank, at), 0, v, remote(c, rank, bar));
-	}
-	if_end(e, past);
+	Loop l = loop_begin(e, thread, imm(c->own * c->across), warps * 32);
+	Reg unit = divide(e, l.i, c->across), other = modulo(e, l.i, c->across, unit);
+	Reg rank = mad(e, c->row_group, c->across, other), is = op2(e, REG_P, "setp.ne.u32", rank, k->member);
+	uint32_t none = if_begin(e, op2(e, REG_P, "and.pred", is, less(e, add(e, c->first_column, unit), imm(c->hidden))));
+	Reg at = mad(e, unit, c->pitch, mad(e, c->part, c->part_pitch, own_columns(c)));
+	bulk_fence(k, false);
+	bulk_send(c, remote(c, rank, at), at, c->part_rows * 4, remote(c, rank, group_bar(c, c->part)));
+	if_end(e, none);
 	loop_end(e, &l);
 }
 

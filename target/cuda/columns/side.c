@@ -219,6 +219,8 @@ void copy_emit(Columns *c)
 	tallied_wait(c);
 	if (c->half)
 		tell(c, imm(NAMED_TURNED), c->warps + 1);
+	for (uint32_t p = 0; p < c->parts && !c->half; p++) /* then no block is an update behind: sync.c */
+		bar_wait(c, bar_at(c, BAR_DELTA + p), c->parity);
 	meet(c, imm(NAMED_END), c->warps + (c->half ? 2 : 1));
 	if (c->half)
 		inputs_copy(c, &a, c->now); /* of the update after the next one; its targets when verdicts are formed */

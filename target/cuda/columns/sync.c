@@ -5,7 +5,10 @@
  * Must hold: nothing of a later phase reaches a barrier before all that belongs to this one. Every block sends deltas
  * of outputs in every update, after it has said what it expects, and after activations. Blocks with weights to outputs
  * wait for the deltas of all before they send new weights, and all blocks wait for these before they send deltas of the
- * next update; blocks with columns have such weights, and wait before they compute activations of the next update.
+ * next update; the warp that copies waits for the deltas of all before its block ends the update. The dense warps may
+ * still be adding then: they have arrived at the end before, when they had read what belongs to the update, and go on
+ * with the next one when the first team has begun it. GROUP of the next update may come meanwhile, so there are two of
+ * it; that of the one after follows deltas of the next, which their block sends after they have passed its activations.
  * JUDGED comes after TALLIED, which follows it; TALLIED of two updates later, after all blocks have passed it: workers
  * and the warp that copies have passed it before LATE of the next update, which JUDGED of that one follows. The same
  * holds of LATE and READ: workers wait until the next cases are there, and these, or their targets, until verdicts of
@@ -117,6 +120,12 @@ void word_send(Columns *c, Reg to, Reg word, Reg bar)
 	ins(c->k->e, "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [$], $, [$]", to, word, bar);
 }
 
+void bulk_send(Columns *c, Reg to, Reg from, uint32_t bytes, Reg bar)
+{
+	ins(c->k->e, "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$], [$], $, [$]", to, from,
+	    op1(c->k->e, REG_R, "mov.u32", imm(bytes)), bar);
+}
+
 void cluster_sync(Columns *c)
 {
 	ins(c->k->e, "barrier.cluster.arrive.release.aligned");
@@ -124,6 +133,11 @@ void cluster_sync(Columns *c)
 }
 
 Reg part_bar(Columns *c, uint32_t bar) { return mad(c->k->e, c->part, 8, bar_at(c, bar)); }
+
+Reg group_bar(Columns *c, Reg part)
+{
+	return mad(c->k->e, c->parity, 8 * MOST_PARTS, mad(c->k->e, part, 8, bar_at(c, BAR_GROUP)));
+}
 
 void meet(Columns *c, Reg named, uint32_t warps) { ins(c->k->e, "bar.sync $, #", named, warps * 32); }
 
