@@ -15,6 +15,7 @@ enum { CLUSTER_WORK = 1500000 }; /* links times rows of a block */
 /* Updates of a launch, of which each takes 5 to 20 us, however small; fewer if their lists by input are made before */
 enum { JOB_UPDATES = 1 << 15, LISTED_UPDATES = 1 << 12 };
 enum { LEAST_PREPARED = 64, PREPARED_EXAMPLES = 1 << 18 }; /* updates, examples of a job whose order is made for it */
+enum { PREPARED_GROWTH = 4 };                              /* times as many updates as there were before it */
 
 /* ---- shape ---- */
 
@@ -337,6 +338,15 @@ static bool schedule_kept(Cuda *c, const Work *w)
 	return same && s->is_kept;
 }
 
+/* Of a job with an order of examples: the next one is prepared while this one runs, in less time if it is not much
+ * longer; nothing runs beside the first few. */
+static uint64_t prepared_updates(const Work *w)
+{
+	uint64_t most = max_u64(LEAST_PREPARED, PREPARED_EXAMPLES / w->batch);
+
+	return min_u64(most, max_u64(LEAST_PREPARED, PREPARED_GROWTH * w->passed));
+}
+
 /* Returns how many updates there are in all; if they repeat from epoch to epoch, the schedule has those of one. kept:
  * the device has it. */
 static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
@@ -348,9 +358,8 @@ static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
 
 	if (w->solo) /* whole epochs */
 		count = w->count;
-	else if (w->example) /* the next ones are prepared while these run: nothing runs beside the first few */
-		count = epochs_cut(
-			w, min_u64(count, w->passed ? max_u64(LEAST_PREPARED, PREPARED_EXAMPLES / w->batch) : LEAST_PREPARED));
+	else if (w->example)
+		count = epochs_cut(w, min_u64(count, prepared_updates(w)));
 	if (w->from)
 		w->from->prepare(w->from->of, w->passed + count);
 
