@@ -3,13 +3,16 @@
  * a tick or the end is due. Out: the arguments of Target.run_updates (numbers of each update, examples in the order of
  * their epochs), and how many it did.
  *
- * Few are prepared at a time, so that the clock is read often enough between two calls. */
+ * Calls last some hundredths of a second: the clock is read between them, for reports, ticks and the end, and a target
+ * may lose time at their ends. */
 #include <string.h>
 
 #include "loop.h"
 
-enum { BULK_UPDATES = 4096 }; /* at most; and as many examples, if they are shuffled and the target says nothing else */
-enum { FEW_EPOCHS = 64 };     /* at most, unless a call takes as long as some epochs */
+enum { FIRST_UPDATES = 256, MOST_UPDATES = 1 << 14 }; /* of the first call; of any */
+enum { MOST_EXAMPLES = 4096 };                        /* that are shuffled, if the target says nothing else */
+enum { FEW_EPOCHS = 64 };                             /* at most, unless a call takes as long as some epochs */
+enum { FEW_DIFFERENT = 64, MANY_DIFFERENT = 2048 };   /* updates whose numbers differ, likewise */
 
 static uint64_t bulk_examples(const Bulk *m)
 {
@@ -23,10 +26,26 @@ static uint64_t most_examples(const Bulk *m)
 {
 	uint64_t some = bulk_examples(m);
 
-	return some ? some : BULK_UPDATES;
+	return some ? some : MOST_EXAMPLES;
 }
 
-void bulk_init(Bulk *m, Arena *a) { m->example = m->order->shuffled ? NEW(a, most_examples(m), uint64_t) : NULL; }
+void bulk_init(Bulk *m, Arena *a)
+{
+	m->example = m->order->shuffled ? arena_alloc_raw(a, most_examples(m), sizeof *m->example) : NULL;
+	m->call_updates = FIRST_UPDATES;
+	m->different = bulk_examples(m) ? MANY_DIFFERENT : FEW_DIFFERENT;
+	m->update = NEW(a, m->different, Update);
+}
+
+void bulk_adapt(Bulk *m, uint64_t updates, double seconds)
+{
+	const double short_call = 0.02, long_call = 0.06;
+
+	if (seconds > long_call)
+		m->call_updates = max_u64(m->call_updates / 2, 1);
+	else if (seconds < short_call && updates > m->call_updates / 2)
+		m->call_updates = min_u64(2 * m->call_updates, MOST_UPDATES);
+}
 
 uint64_t updates_left(uint64_t examples, uint64_t batch, uint64_t done) { return ceil_div(examples - done, batch); }
 
@@ -34,12 +53,14 @@ uint64_t bulk_limit(Bulk *m, const Position *at, uint64_t epochs)
 {
 	const Options *o = m->opt;
 	m->same = o->schedule == SCHEDULE_CONSTANT && o->warmup <= (double)at->epoch && !rules[o->rule].needs_count;
-	uint64_t n = m->same ? BULK_UPDATES : BULK_DIFFERENT;
+	uint64_t n = min_u64(m->call_updates, m->same ? MOST_UPDATES : m->different);
 
 	epochs = min_u64(epochs, bulk_examples(m) ? BULK_EPOCHS : FEW_EPOCHS);
-	n = min_u64(n,
-	            updates_left(m->examples, m->batch, at->done) + (epochs - 1) * updates_left(m->examples, m->batch, 0));
-	return m->example ? min_u64(n, most_examples(m) / m->batch) : n;
+	if (m->example)
+		n = min_u64(n, most_examples(m) / m->batch);
+	/* up to the end of an epoch, if it reaches one: whole epochs need no schedule of their own */
+	uint64_t left = updates_left(m->examples, m->batch, at->done), each = updates_left(m->examples, m->batch, 0);
+	return n < left ? n : left + min_u64((n - left) / each, epochs - 1) * each;
 }
 
 /* The next update's number of examples, of an epoch of which *done are used. */
@@ -134,8 +155,10 @@ bool bulk_updates(Loop *l, Update *u)
 	l->timed_until = training_clock(l->r);
 	order_epoch(l->batches.order, at->epoch);
 	batches_prefetch(&l->batches, at->done);
+	double began = l->timed_until;
 	uint64_t done = bulk_run(&l->updates, at, count), left = done;
 	count_time(l);
+	bulk_adapt(&l->updates, done, l->timed_until - began);
 	l->bulk = done > 0;
 	for (const Tally *t = l->updates.tally; left; t++) {
 		uint64_t of_epoch = updates_left(l->examples, l->batch, at->done), some = min_u64(left, of_epoch);

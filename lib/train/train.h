@@ -13,7 +13,7 @@ void run_activations(Run *r, const Data *data, const Group *g, uint32_t tick, do
 
 /* ---- bulk.c: several updates in one call of the target ---- */
 
-enum { BULK_EPOCHS = 1024, BULK_DIFFERENT = 64 }; /* at most; updates whose numbers differ */
+enum { BULK_EPOCHS = 1024 }; /* of a call, at most */
 typedef struct Bulk {
 	const Target *target;
 	Program *program;
@@ -22,13 +22,16 @@ typedef struct Bulk {
 	Order *order;
 	const Until *until;
 	const StopFlag *stop;
+	uint64_t call_updates;                             /* at most, as long calls have taken so far */
 	uint64_t *example;                                 /* of all updates, if shuffled; NULL: in file order */
 	uint64_t prepared, prepared_examples, epoch, done; /* updates whose examples are there; where the next begins */
 	bool same;                                         /* all updates have the numbers of the first */
-	Update update[BULK_DIFFERENT];
-	Tally tally[BULK_EPOCHS]; /* of each epoch */
+	uint64_t different;                                /* updates of a call whose numbers differ, at most */
+	Update *update;                                    /* [different] */
+	Tally tally[BULK_EPOCHS];                          /* of each epoch */
 } Bulk;
 void bulk_init(Bulk *m, Arena *a);                                 /* fields above `example` are set */
+void bulk_adapt(Bulk *m, uint64_t updates, double seconds);        /* of the last call */
 uint64_t bulk_limit(Bulk *m, const Position *at, uint64_t epochs); /* updates, up to the end of so many epochs */
 uint64_t bulk_run(Bulk *m, const Position *at, uint64_t updates);  /* how many were done; 0: not supported for these */
 /* of an epoch, of which `done` examples are used */

@@ -125,7 +125,7 @@ static void instructions(void **state)
 		  "and.pred %p3, %p2, "
 		  "%p0; or.pred %p4, %p3, %p1; mov.pred %p5, %p4; selp.u32 %r0, 1, 0, %p5;",
 		  1 },
-		/* registers share slots: a sum that is carried around a loop, one that is set in some turns only; lanes apart */
+		/* registers share slots: a sum carried around a loop, one set in some turns only; lanes apart */
 		{ "mov.u32 %r1, 0; mov.u32 %r2, 0; mov.u32 %r5, 7; top: and.b32 %r3, %r1, 1; setp.eq.u32 %p0, %r3, 0; "
 		  "@%p0 bra even; add.u32 %r4, %r5, %r1; even: @!%p0 add.u32 %r2, %r2, %r4; add.u32 %r1, %r1, 1; "
 		  "setp.lt.u32 %p1, %r1, 10; @%p1 bra top; mov.u32 %r0, %r2;",

@@ -272,7 +272,7 @@ static void row_options(Ctx *cx, Row *r)
 
 /* As in a run. */
 enum { EPOCHS_AT_ONCE = 64, EXAMPLES_AT_ONCE = 4096 };       /* unless the target says otherwise; */
-enum { UPDATES_AT_ONCE = 2048, MOST_EPOCHS_AT_ONCE = 1024 }; /* a GPU takes 20 us for each, however small */
+enum { UPDATES_AT_ONCE = 8192, MOST_EPOCHS_AT_ONCE = 1024 }; /* a GPU takes 20 us for each, however small */
 
 /* The order of one epoch, or of those of a bulk update. */
 static uint64_t *row_order(Ctx *cx, const Row *r)
