@@ -3,8 +3,8 @@
  * epochs; a word for all blocks, before they make an update.
  *
  * The chain of the sums of an update takes longer than an update: blocks take turns, and the last block joins what they
- * have, in order. Only the end of an epoch waits for it. Must hold: when rows of an update are sent, those of
- * the one before at the same place have been summed; TALLIED says so too. */
+ * have, in order. Only the end of an epoch whose tally may end the job waits for it. Must hold: when rows of an update
+ * are sent, those of the one before at the same place have been summed; TALLIED says so too. */
 #include "columns.h"
 
 /* Every so many updates: the tally of one. */
@@ -109,7 +109,7 @@ static Reg bad_load(Columns *c)
 }
 
 /* Update by update: the one before was without errors that are no numbers. At the end of an epoch, others wait until
- * its tally is there. */
+ * its tally is there, if it may end the job. */
 void decide_emit(Columns *c)
 {
 	Kernel *k = c->k;
@@ -131,7 +131,11 @@ void decide_emit(Columns *c)
 	Reg waits = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "or.b32", bad, ends), imm(0));
 	waits = op2(e, REG_P, "or.pred", waits, is_last);
 	ins(e, "@!$ bra L#", waits, go);
+	Reg joins = op2(e, REG_P, "setp.ne.u32", bad, imm(0));
+	joins = op2(e, REG_P, "or.pred", op2(e, REG_P, "or.pred", joins, is_last), tally_decides(c->k));
+	uint32_t later = if_begin(e, joins);
 	tallies_join(c, &joined, i);
+	if_end(e, later);
 	ins(e, "@$ bra L#", is_last, last);
 	/* weights of the update before are finite, or not: all have been made */
 	for (uint32_t p = 0; p < c->parts; p++)

@@ -414,6 +414,8 @@ typedef struct TallyAhead {
 } TallyAhead;
 TallyAhead tally_ahead(Kernel *k, Reg update); /* the same in two parts: what is known before leaves are tallied */
 void tally_finish(Kernel *k, const TallyAhead *a);
+/* P: may the tally of an epoch end the job? No error is below 0, no share above 1. */
+Reg tally_decides(Kernel *k);
 
 /* ---- gradient_plan.c: who computes gradients ------------------------------------------------------ */
 

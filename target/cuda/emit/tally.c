@@ -361,6 +361,16 @@ static Reg is_reached(Kernel *k, const Reg field[FIELDS])
 	return op2(e, REG_P, "or.pred", op2(e, REG_P, "or.pred", within, right), low);
 }
 
+Reg tally_decides(Kernel *k)
+{
+	Emit *e = k->e;
+	Reg error = op2(e, REG_P, "setp.ge.f64", param_g(k, offsetof(Job, until_error)), literal(e, 0));
+	Reg right = op2(e, REG_P, "setp.le.f64", param_g(k, offsetof(Job, until_right)), literal(e, 1));
+	Reg within = op2(e, REG_P, "setp.le.f64", param_g(k, offsetof(Job, until_within)), literal(e, 1));
+
+	return op2(e, REG_P, "or.pred", error, op2(e, REG_P, "or.pred", right, within));
+}
+
 /* What lane i has, in all lanes. */
 static Reg lane_field(Emit *e, Reg x, uint32_t i)
 {
