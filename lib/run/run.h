@@ -58,6 +58,7 @@ struct mp_run { /* the public handle */
 	/* with option keep-best: weights of the best epoch, float or (Target.f64) double; and its Position */
 	void *best_weights;
 	Position best_at;
+	Pool *order_pool;     /* NULL, or threads that make orders of examples */
 	bool diverged;        /* weights that were to be saved are not finite */
 	bool training;        /* until its last report: no other data may be bound */
 	bool seed;            /* one of many restarts: whether weights are finite is checked at the end only */

@@ -5,6 +5,7 @@
  *
  * Calls last some hundredths of a second: the clock is read between them, for reports, ticks and the end, and a target
  * may lose time at their ends. */
+#include <assert.h>
 #include <string.h>
 
 #include "loop.h"
@@ -12,7 +13,13 @@
 enum { FIRST_UPDATES = 256, MOST_UPDATES = 1 << 14 }; /* of the first call; of any */
 enum { MOST_EXAMPLES = 4096 };                        /* that are shuffled, if the target says nothing else */
 enum { FEW_EPOCHS = 64 };                             /* at most, unless a call takes as long as some epochs */
+enum { MOST_THREADS = 8 };                            /* that make orders of examples */
 enum { FEW_DIFFERENT = 64, MANY_DIFFERENT = 2048 };   /* updates whose numbers differ, likewise */
+
+/* Examples of updates that follow each other in one epoch. */
+struct OrderPart {
+	uint64_t epoch, first, count, at; /* at: in Bulk.example */
+};
 
 static uint64_t bulk_examples(const Bulk *m)
 {
@@ -29,9 +36,30 @@ static uint64_t most_examples(const Bulk *m)
 	return some ? some : MOST_EXAMPLES;
 }
 
+Pool *bulk_pool(Ctx *cx, const Target *t, const Options *o)
+{
+	Caps caps;
+	uint32_t threads = min_u32(MOST_THREADS, o->threads ? (uint32_t)o->threads : pool_cores() / 2);
+
+	t->caps(&caps);
+	return caps.bulk && threads > 1 ? pool_new(cx, threads) : NULL;
+}
+
+static void orders_init(Bulk *m, Arena *a)
+{
+	m->threads = m->pool ? pool_threads(m->pool) : 1;
+	m->orders = NEW(a, m->threads, Order *);
+	m->orders[0] = m->order;
+	for (uint32_t i = 1; i < m->threads; i++)
+		m->orders[i] = order_new(a, m->order->examples, m->order->seed, true);
+	m->part = NEW(a, BULK_EPOCHS, OrderPart);
+	m->example = arena_alloc_raw(a, most_examples(m), sizeof *m->example);
+}
+
 void bulk_init(Bulk *m, Arena *a)
 {
-	m->example = m->order->shuffled ? arena_alloc_raw(a, most_examples(m), sizeof *m->example) : NULL;
+	if (m->order->shuffled)
+		orders_init(m, a);
 	m->call_updates = FIRST_UPDATES;
 	m->different = bulk_examples(m) ? MANY_DIFFERENT : FEW_DIFFERENT;
 	m->update = NEW(a, m->different, Update);
@@ -74,18 +102,37 @@ static uint64_t advance(const Bulk *m, uint64_t *epoch, uint64_t *done)
 	return count;
 }
 
+/* Every threads-th of the parts: each epoch has an order of its own. */
+static void parts_copy(void *of, uint32_t thread)
+{
+	const Bulk *m = of;
+
+	for (uint64_t i = thread; i < m->parts; i += m->threads) {
+		order_epoch(m->orders[thread], m->part[i].epoch);
+		order_copy(m->orders[thread], m->part[i].first, m->part[i].count, m->example + m->part[i].at);
+	}
+}
+
 /* Updates.prepare: a target may ask for some examples while it computes with others. */
 static void examples_prepare(void *of, uint64_t updates)
 {
 	Bulk *m = of;
 
+	m->parts = 0;
 	for (; m->prepared < updates; m->prepared++) {
-		uint64_t first = m->done;
-		order_epoch(m->order, m->epoch);
-		uint64_t count = advance(m, &m->epoch, &m->done);
-		order_copy(m->order, first, count, m->example + m->prepared_examples);
+		OrderPart *p = m->part + m->parts;
+		uint64_t epoch = m->epoch, first = m->done, count = advance(m, &m->epoch, &m->done);
+		assert(m->parts < BULK_EPOCHS || p[-1].epoch == epoch);
+		if (m->parts && p[-1].epoch == epoch)
+			p[-1].count += count;
+		else
+			m->part[m->parts++] = (OrderPart){ epoch, first, count, m->prepared_examples };
 		m->prepared_examples += count;
 	}
+	if (m->parts > 1 && m->threads > 1)
+		pool_run(m->pool, parts_copy, m);
+	else
+		parts_copy(m, 0);
 }
 
 static void fill(Bulk *m, const Position *at, uint64_t updates)

@@ -178,6 +178,8 @@ void loop_start(Loop *l, const Data *data, const Data *test)
 	Region loop = { "numbers of the training loop", l, offsetof(Loop, batches) + offsetof(Batches, prefetched) };
 	r->guard = guard_begin(r, l->data, order, own_cases ? l->batch : 0, &loop);
 	l->bulk = r->target->run_updates && !r->ranks && !r->guard;
+	if (l->bulk && shuffled && !r->order_pool)
+		r->order_pool = bulk_pool(cx, r->target, &r->opt);
 	l->updates = (Bulk){ .target = r->target,
 		                 .program = r->program,
 		                 .opt = &r->opt,
@@ -185,7 +187,8 @@ void loop_start(Loop *l, const Data *data, const Data *test)
 		                 .batch = l->batch,
 		                 .order = order,
 		                 .until = &l->until,
-		                 .stop = &r->stop };
+		                 .stop = &r->stop,
+		                 .pool = r->order_pool };
 	if (l->bulk)
 		bulk_init(&l->updates, &cx->scratch);
 }

@@ -7,6 +7,10 @@ for args in "encoder-8-3-8.topo --epochs 30 --rule adam" "letters.topo --updates
 	$MICROPROP train $args --json | print
 	$MICROPROP train $args --json --target cuda | print
 done
+# Several threads make the order of examples, which is the same.
+for target in "cpu" "cuda --threads 3"; do
+	$MICROPROP train encoder-8-3-8.topo --epochs 400 --batch 3 --until never --target $target --json | print
+done
 # Larger than the memory: cases pass through two slots, of so many.
 for args in "letters.topo --updates 9 --batch 64 --rule doug --input dense" "letters.topo --updates 1 --batch 1100"; do
 	MICROPROP_CUDA_SLOT=600 $MICROPROP train $args --json --target cuda | print
