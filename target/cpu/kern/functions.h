@@ -111,13 +111,18 @@ static inline V v_log(V x)
 }
 
 /* p / (1 + e) for e in 0 .. 1: a parabola meets 1 / (1 + e) within 1 / 99 (Chebyshev), two steps of Newton's square
- * that twice. Of 1 + e the last bit is lost; the second step can look at e itself for one more operation. */
-static inline V v_over_one_and(V p, V e, bool exact)
+ * that twice; the first of them is part of this. Of d, which is 1 + e, the last bit is lost; the second step can look
+ * at e itself for one more operation. */
+static inline V v_near_one_over(V e, V d)
 {
-	V one = v_set(1), d = v_add(e, one);
 	V y = v_mla(v_mla(v_set(32 / 99.0f), e, v_set(-80 / 99.0f)), e, v_set(98 / 99.0f));
 
-	y = v_mla(y, v_mls(d, y, one), y);
+	return v_mla(y, v_mls(d, y, v_set(1)), y);
+}
+
+static inline V v_over_one_and(V p, V e, bool exact)
+{
+	V one = v_set(1), d = v_add(e, one), y = v_near_one_over(e, d);
 	V q = v_mul(p, y);
 	return v_fma(q, exact ? v_fnma(e, y, v_sub(one, y)) : v_mls(d, y, one), q);
 }

@@ -290,13 +290,13 @@ static uint32_t first_product(const Kernel *k)
 	return i < k->last && k->s->step[i].kind == STEP_PRODUCT ? i : NO_STEP;
 }
 
-/* Sums of index lists beside the first product: one for each warp that has no part of it. */
+/* Sums of index lists beside the first product: two for each warp that has no part of it. */
 static uint32_t early_parts(const Kernel *k)
 {
 	uint32_t first = first_product(k), all = index_warps(k, &k->s->step[k->next_steps - 1]);
 	uint32_t busy = first == NO_STEP ? warps_of(k) : product_warps(k, &k->s->step[first]);
 
-	return busy < warps_of(k) ? min_u32(all, warps_of(k) - busy) : 0;
+	return busy < warps_of(k) ? min_u32(all, 2 * (warps_of(k) - busy)) : 0;
 }
 
 /* Parts of the first product of a chunk; some sums of index lists of the next one beside them. */

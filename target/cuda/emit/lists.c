@@ -133,7 +133,7 @@ void list_rows_add(Kernel *k, uint32_t wide, const GradientPart *p)
  * for the warp with the least to do. In shared memory, for each list: first group | row of the matrix << 16, groups |
  * groups of the turn << 16 | TURN_SHORT if the second half of its last groups is padding; an empty turn is the last;
  * then, as 16-bit numbers, the turn that follows each turn, and the first one of each warp. */
-enum { LIST_BYTES = 8, NO_ROW = 0xffff, TURN_COST = 2 }; /* TURN_COST: of a turn itself, in groups */
+enum { LIST_BYTES = 8, NO_ROW = 0xffff, TURN_COST = 1 }; /* TURN_COST: of a turn itself, in groups */
 #define TURN_SHORT 0x80000000u
 
 static uint32_t lists_of_turn(const GradientCut *c) { return 32 / c->panel; }

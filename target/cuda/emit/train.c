@@ -325,7 +325,7 @@ static void kernel_begin(Kernel *k)
 static bool in_steps(const Kernel *k) { return k->s->solo && k->next_steps && k->turns != NO_STEP; }
 
 /* One leaf, by the only team: the gradient is the update. Cases of the next one are loaded while others arrive. */
-static void update_direct(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
+static void update_direct(Kernel *k, Reg update, Reg next, Reg staged, Reg ends, const Barriers *b)
 {
 	RuleNumbers n;
 	LeafFound found;
@@ -333,6 +333,7 @@ static void update_direct(Kernel *k, Reg update, Reg next, Reg staged, const Bar
 
 	if (in_steps(k)) {
 		coming_begin(k, next, &n, &coming);
+		ins(k->e, "ld.global.nc.u8 $, [$+#]", ends, update, (uint32_t)offsetof(DeviceUpdate, ends_epoch));
 	} else {
 		if (k->s->solo) /* while weights are under way */
 			found = leaf_locate(k, next);
@@ -536,8 +537,11 @@ static void updates_emit(Kernel *k)
 		if (!in_steps(k))
 			ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), param, P_COUNT * 8));
 	}
-	Reg ends =
-		s->solo && !k->half ? load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch)) : imm(0);
+	Reg ends = imm(0);
+	if (direct && in_steps(k)) /* loaded later */
+		ends = reg(e, REG_R);
+	else if (s->solo && !k->half)
+		ends = load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch));
 	bool early = k->kept || k->regular || (k->half && (k->half->direct || k->half->once));
 	if (!early) { /* else they are there, or under way */
 		weights_stage(k);
@@ -565,7 +569,7 @@ static void updates_emit(Kernel *k)
 	else if (k->half)
 		update_leaves(k, update, staged, &b);
 	else if (direct)
-		update_direct(k, update, next_update(k, in_cycle, cycle), staged, &b);
+		update_direct(k, update, next_update(k, in_cycle, cycle), staged, ends, &b);
 	else
 		update_leaves(k, update, staged, &b);
 	if (k->half && k->half->apart)
@@ -628,6 +632,7 @@ const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *share
 	k->e = e;
 	e->text.arena = a;
 	k->times_steps = getenv("MICROPROP_CUDA_TIME") != NULL;
+	e->busy = s->solo;
 	why = kernel_plan(k, s);
 	if (why)
 		return why;

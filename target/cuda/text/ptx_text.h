@@ -20,6 +20,7 @@ typedef struct Emit {
 	uint32_t meeting; /* 0, or threads, from the first on, that barrier_block is for */
 	bool grouped;     /* instructions of warpgroups: compute capability 9.0 */
 	bool near;        /* bf16: sigmoids by the instructions that approximate 2^x and 1 / x */
+	bool busy;        /* schedulers issue in most cycles: sigmoids with an instruction less */
 } Emit;
 
 Reg reg(Emit *e, uint32_t type); /* a new one: R .b32, D .b64, F .f32, G .f64, P .pred, H .b16 */

@@ -8,17 +8,28 @@
 #include "units.h"
 #include "values.inc"
 
-/* v_sigmoid with two instructions less. What multiplies e^-r by 2^n is an addition to its exponent: n is at least -126,
- * and where the exponent becomes 0, instructions that flush read 0, as they would the product. WHOLE without 127
- * rounds as WHOLE does: no product is midway between whole numbers. A NaN, which is 0x7fffffff, becomes a large number
- * there, of which v_over_one_and makes a NaN again. */
+/* As v_sigmoid_from: what it multiplies by 1 stays what it is. */
+static V short_quotient(V x, V e)
+{
+	V one = v_set(1), d = v_add(e, one), y = v_near_one_over(e, d);
+	V rest = v_mls(d, y, one), q = { x.e, op1(x.e, REG_F, "mov.f32", y.r) };
+
+	ins(x.e, "@$ mul.rn.ftz.f32 $, $, $", v_lt(x, v_set(0)).r, q.r, e.r, y.r);
+	return v_fma(q, rest, q);
+}
+
+/* v_sigmoid with two instructions less, or three. What multiplies e^-r by 2^n is an addition to its exponent: n is at
+ * least -126, and where the exponent becomes 0, instructions that flush read 0, as they would the product. WHOLE
+ * without 127 rounds as WHOLE does: no product is midway between whole numbers. A NaN, which is 0x7fffffff, becomes a
+ * large number there, of which the quotient is a NaN again. */
 static V short_sigmoid(V x)
 {
 	V whole = v_set(WHOLE - 127), a = v_two(v_abs(x), v_set(87.5f), REG_F, "min.NaN.ftz.f32");
 	V z = v_mla(a, v_set(-LN2_INVERSE), whole), n = v_sub(z, whole);
 	V r = v_mla(n, v_set(LN2_HIGH), a);
+	V e = i_float(i_add(v_bits(v_series(sigmoid_series, 6, r)), i_shl23(v_bits(z))));
 
-	return v_sigmoid_from(x, i_float(i_add(v_bits(v_series(sigmoid_series, 6, r)), i_shl23(v_bits(z)))));
+	return x.e->busy ? short_quotient(x, e) : v_sigmoid_from(x, e);
 }
 
 /* To some units in the last place, in four instructions instead of some 25. */
