@@ -179,6 +179,57 @@ static void word_stage(Kernel *k, Reg row, Reg number)
 
 bool rows_full(const Kernel *k) { return k->s->images && k->s->lists_full; }
 
+/* Where instructions count: is the number of an input a byte of its weights' address? They have 256 bytes, and no list
+ * is padded with NO_INPUT. */
+static bool numbers_are_bytes(const Kernel *k, const DeviceStep *s, const WeightRegion *r)
+{
+	return k->e->busy && rows_full(k) && !s->low && s->depth == k->s->job->data.inputs && r->rows <= 256 &&
+	       r->row == 64 && s->cols <= 64;
+}
+
+ListWeights list_weights(Kernel *k, const DeviceStep *s, Reg quad)
+{
+	const WeightRegion *r = region_of(k, s->b);
+	ListWeights l = { .s = s, .r = r, .bytes = numbers_are_bytes(k, s, r) };
+
+	l.base = add(k->e, mad(k->e, quad, 16, k->memory), imm(r->at));
+	l.quad = l.bytes ? mul(k->e, quad, 16) : imm(0);
+	return l;
+}
+
+/* Of number `pair` >> 16 * high: its row of weights, or the row of -0. */
+static Reg weight_row(Kernel *k, const ListWeights *l, Reg pair, uint32_t high)
+{
+	Emit *e = k->e;
+	const DeviceStep *s = l->s;
+	Reg i = high ? op2(e, REG_R, "shr.u32", pair, imm(16)) : op2(e, REG_R, "and.b32", pair, imm(0xffff));
+
+	if (!s->low && s->depth == k->s->job->data.inputs) {
+		if (!rows_full(k))
+			i = op2(e, REG_R, "min.u32", i, imm(l->r->rows));
+	} else {
+		i = op2(e, REG_R, "sub.u32", i, imm(s->low));
+		i = op3(e, REG_R, "selp.u32", i, imm(l->r->rows), less(e, i, imm(s->depth)));
+	}
+	return mad(e, i, l->r->row * 4, l->base);
+}
+
+void list_weights_load(Kernel *k, const ListWeights *l, Reg pair, uint32_t high, Reg w[4])
+{
+	Emit *e = k->e;
+	enum {
+		LOW = 0x5504,
+		HIGH = 0x5524
+	}; /* bytes of an address: the lowest one of a quad, one of a pair, two that are 0 */
+
+	if (!l->bytes) {
+		load_quad(e, "shared", w, weight_row(k, l, pair, high), 0);
+		return;
+	}
+	Reg at = op3(e, REG_R, "prmt.b32", pair, l->quad, imm(high ? HIGH : LOW));
+	load_quad(e, "shared", w, add(e, at, k->memory), l->r->at);
+}
+
 /* Lists of rows past the last one of the leaf. */
 static void rows_fill(Kernel *k)
 {

@@ -345,8 +345,18 @@ void cases_stage(Kernel *k, const LeafFound *f);
 void image_make(Kernel *k, Reg index); /* lists by input of a leaf, to Job.images */
 uint32_t image_bytes(const Kernel *k);
 bool rows_full(const Kernel *k); /* no number of a row's list is NO_INPUT: pads are input 0 */
-void targets_stage(Kernel *k);   /* of the block's rows */
-void inputs_stage(Kernel *k);    /* of the block's rows, under way */
+/* Weights of the inputs that lists of rows name: a quad of their columns. */
+typedef struct ListWeights {
+	const DeviceStep *s;
+	const WeightRegion *r;
+	Reg base;   /* address of the quad in the first row of weights */
+	bool bytes; /* the number of a row is a byte of its address, after */
+	Reg quad;   /* the byte that the quad is at */
+} ListWeights;
+ListWeights list_weights(Kernel *k, const DeviceStep *s, Reg quad);
+void list_weights_load(Kernel *k, const ListWeights *l, Reg pair, uint32_t high, Reg w[4]); /* of one of two numbers */
+void targets_stage(Kernel *k);                                                              /* of the block's rows */
+void inputs_stage(Kernel *k); /* of the block's rows, under way */
 
 /* Columns of ones, where rows have them and a step reads them. */
 void one_emit(Kernel *k, uint32_t col);
@@ -495,6 +505,7 @@ typedef struct RuleQuads {
 	uint32_t loaded; /* variables that were loaded before, as bits: */
 	Reg value[2 + MAX_STATE][8][4];
 	const PlaceNumbers *numbers; /* NULL, or those of the panel's class */
+	bool aligned;                /* the first row is a multiple of 4, as are the rows */
 } RuleQuads;
 void rule_quads_new(Kernel *k, RuleQuads *q); /* registers for weights and state, */
 void rule_quads_load(Kernel *k, const DevicePanel *p, uint32_t all_rows, const RuleQuads *q); /* which it loads */

@@ -655,6 +655,7 @@ static InlinedEnd *inlined_prepare(Kernel *k)
 			continue;
 		o->values[i] = NEW(&k->s->cx->scratch, 1, RuleQuads);
 		*o->values[i] = (RuleQuads){ .row = o->part[i].i, .quad = o->part[i].q, .rows = k->cut[i].high };
+		o->values[i]->aligned = k->cut[i].down == 1 && k->cut[i].high % 4 == 0;
 		rule_quads_new(k, o->values[i]);
 		rule_quads_load(k, panel, g->depth, o->values[i]); /* all threads: else registers would be kept for others */
 	}

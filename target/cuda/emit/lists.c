@@ -324,17 +324,22 @@ static HalfGroup half_new(Emit *e)
 	return h;
 }
 
-/* is: P, whether it has rows at all */
-static void half_load(Kernel *k, const HalfGroup *h, const Reg pair[2], const GradientPart *p, Reg is)
+/* The address of row `high` of a pair. */
+static Reg pair_row(Kernel *k, Reg pair, uint32_t high, const GradientPart *p)
 {
 	Emit *e = k->e;
 
-	for (uint32_t m = 0; m < LIST_PAD / 2; m++) {
-		Reg row =
-			m % 2 ? op2(e, REG_R, "shr.u32", pair[m / 2], imm(16)) : op2(e, REG_R, "and.b32", pair[m / 2], imm(0xffff));
-		ins(e, "@$ ld.shared.v4.f32 {$, $, $, $}, [$]", is, h->x[m][0], h->x[m][1], h->x[m][2], h->x[m][3],
-		    mad(e, row, p->b_row, p->b));
-	}
+	if (p->b_row < 256) /* numbers of 16 bits by those of 8 bits: one of the two products is 0 */
+		return op3(e, REG_R, "dp2a.lo.u32.u32", pair, imm(high ? p->b_row << 8 : p->b_row), p->b);
+	return mad(e, op2(e, REG_R, high ? "shr.u32" : "and.b32", pair, imm(high ? 16 : 0xffff)), p->b_row, p->b);
+}
+
+/* is: P, whether it has rows at all */
+static void half_load(Kernel *k, const HalfGroup *h, const Reg pair[2], const GradientPart *p, Reg is)
+{
+	for (uint32_t m = 0; m < LIST_PAD / 2; m++)
+		ins(k->e, "@$ ld.shared.v4.f32 {$, $, $, $}, [$]", is, h->x[m][0], h->x[m][1], h->x[m][2], h->x[m][3],
+		    pair_row(k, pair[m / 2], m % 2, p));
 }
 
 static void half_add(Emit *e, const HalfGroup *h, const GradientPart *p, Reg is)

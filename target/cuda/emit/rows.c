@@ -584,27 +584,11 @@ void product_part(Kernel *k, const DeviceStep *s, Reg warp)
 
 /* ---- index lists ---- */
 
-/* The row of weights of number `pair` >> 16 * high of a list, or the row of -0. */
-static Reg weight_row(Kernel *k, const DeviceStep *s, const WeightRegion *r, Reg pair, uint32_t high, Reg base)
-{
-	Emit *e = k->e;
-	Reg i = high ? op2(e, REG_R, "shr.u32", pair, imm(16)) : op2(e, REG_R, "and.b32", pair, imm(0xffff));
-
-	if (!s->low && s->depth == k->s->job->data.inputs) {
-		if (!rows_full(k))
-			i = op2(e, REG_R, "min.u32", i, imm(r->rows));
-	} else {
-		i = op2(e, REG_R, "sub.u32", i, imm(s->low));
-		i = op3(e, REG_R, "selp.u32", i, imm(r->rows), less(e, i, imm(s->depth)));
-	}
-	return mad(e, i, r->row * 4, base);
-}
-
 static void index_task(Kernel *k, const DeviceStep *s, const Tasks *t, const Task *task)
 {
 	Emit *e = k->e;
-	const WeightRegion *r = region_of(k, s->b);
-	Reg sum[MOST_HIGH][4], base = add(e, mad(e, task->quad, 16, k->memory), imm(r->at));
+	ListWeights of = list_weights(k, s, task->quad);
+	Reg sum[MOST_HIGH][4];
 	Reg list = add(e, mad(e, add(e, task->group, k->row0), k->list_row, k->memory), imm(k->at_lists));
 
 	sums_begin(k, s, t, task, add(e, mad(e, task->quad, 16, task->row), imm(column_of(k, s->c, s->c_col))), sum);
@@ -613,7 +597,7 @@ static void index_task(Kernel *k, const DeviceStep *s, const Tasks *t, const Tas
 			Reg pair = load(e, REG_R, "ld.shared.u32", list, h * t->groups * k->list_row + 2 * j), w[2][4];
 			uint32_t n = j + 1 < k->s->list_longest ? 2 : 1;
 			for (uint32_t i = 0; i < n; i++)
-				load_quad(e, "shared", w[i], weight_row(k, s, r, pair, i, base), 0);
+				list_weights_load(k, &of, pair, i, w[i]);
 			for (uint32_t i = 0; i < n; i++)
 				for (uint32_t c = 0; c < 4; c++)
 					ins(e, "add.rn.ftz.f32 $, $, $", sum[h][c], w[i][c], sum[h][c]);

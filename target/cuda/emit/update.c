@@ -310,16 +310,37 @@ static void mask_columns(Emit *e, const DevicePanel *p, RuleQuads *q)
 	}
 }
 
+/* Column i of four rows, adjacent in the transposed form; of the last rows, those that there are. is: P */
+static void copy_column(Kernel *k, const RuleQuads *q, uint32_t h, const Reg (*w)[4], const Reg *real,
+                        uint32_t all_rows, uint32_t i, Reg at, Reg is)
+{
+	Emit *e = k->e;
+	uint32_t rest = all_rows % 4;
+
+	ins(e, memory_of(at, "@$ st.shared.v4.f32 [$], {$, $, $, $}", "@$ st.global.v4.f32 [$], {$, $, $, $}"),
+	    op2(e, REG_P, "and.pred", is, real[h + 3]), at, w[h][i], w[h + 1][i], w[h + 2][i], w[h + 3][i]);
+	Reg last = op2(e, REG_P, "and.pred", is, same(e, add(e, q->row, imm(h)), imm(all_rows - rest)));
+	if (rest >= 2)
+		ins(e, memory_of(at, "@$ st.shared.v2.f32 [$], {$, $}", "@$ st.global.v2.f32 [$], {$, $}"), last, at, w[h][i],
+		    w[h + 1][i]);
+	if (rest % 2)
+		ins(e, memory_of(at, "@$ st.shared.f32 [$+#], $", "@$ st.global.f32 [$+#], $"), last, at, 4 * (rest - 1),
+		    w[h + rest - 1][i]);
+}
+
 /* Four rows of a quad, as rows of the transposed form. */
 static void copy_quads(Kernel *k, const DevicePanel *p, const RuleQuads *q, uint32_t h, const Reg (*w)[4],
-                       const Reg *real)
+                       const Reg *real, uint32_t all_rows)
 {
 	Emit *e = k->e;
 	Reg col = op2(e, REG_R, "shl.b32", q->quad, imm(2));
+	bool together = q->aligned && p->copy % 4 == 0 && p->copy_row % 4 == 0;
 
 	for (uint32_t i = 0; i < 4; i++) {
 		Reg c = add(e, col, imm(i)), at = copy_at(k, p, c, add(e, q->row, imm(h))), is = less(e, c, imm(p->cols));
-		for (uint32_t r = 0; r < 4 && h + r < q->rows; r++)
+		if (together)
+			copy_column(k, q, h, w, real, all_rows, i, at, is);
+		for (uint32_t r = 0; r < 4 && h + r < q->rows && !together; r++)
 			ins(e, memory_of(at, "@$ st.shared.f32 [$+#], $", "@$ st.global.f32 [$+#], $"),
 			    op2(e, REG_P, "and.pred", is, real[h + r]), at, 4 * r, w[h + r][i]);
 	}
@@ -410,7 +431,7 @@ void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t 
 			    real[h], at[v][h], q->value[v][h][0], q->value[v][h][1], q->value[v][h][2], q->value[v][h][3]);
 	infinite_check(k, infinite);
 	for (uint32_t h = 0; h < q->rows && p->copy != NO_COPY; h += 4)
-		copy_quads(k, p, q, h, (const Reg(*)[4])q->value[1], real);
+		copy_quads(k, p, q, h, (const Reg(*)[4])q->value[1], real, all_rows);
 }
 
 /* ---- sums of leaves ---- */

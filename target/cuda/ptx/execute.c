@@ -67,6 +67,12 @@ static uint32_t dot_bytes(uint32_t x, uint32_t y, uint32_t sum)
 	return sum;
 }
 
+/* Two halves by the two low bytes. */
+static uint32_t dot_halves(uint32_t x, uint32_t y, uint32_t sum)
+{
+	return sum + (x & 0xffff) * (y & 0xff) + (x >> 16) * (y >> 8 & 0xff);
+}
+
 static uint32_t to_unsigned(double x) { return !(x > 0) ? 0 : x >= 0x1p32 ? UINT32_MAX : (uint32_t)x; }
 static int32_t to_signed(double x)
 {
