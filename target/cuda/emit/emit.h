@@ -374,6 +374,7 @@ void steps_emit(Kernel *k, uint32_t first, uint32_t end); /* of a row; with barr
 
 void row_step(Kernel *k, const DeviceStep *s);
 uint32_t product_warps(const Kernel *k, const DeviceStep *s); /* a product in parts, each of which a warp computes */
+uint32_t product_adds(const Kernel *k, const DeviceStep *s);  /* of a thread */
 void product_part(Kernel *k, const DeviceStep *s, Reg warp);
 uint32_t index_warps(const Kernel *k, const DeviceStep *s); /* the same of index lists */
 void index_part(Kernel *k, const DeviceStep *s, Reg warp);

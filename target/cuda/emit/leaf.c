@@ -243,6 +243,22 @@ static void crew_end(Kernel *k, const Crew *c)
 static Reg lane_of(Kernel *k) { return op2(k->e, REG_R, "and.b32", k->tid, imm(31)); }
 static uint32_t warps_of(const Kernel *k) { return k->s->threads / 32; }
 
+/* Warps for parts of the last product: so few that these take as long as the gradient beside them. A scheduler then
+ * issues of both in turn, and neither is left alone in the end. */
+static uint32_t last_warps(const Kernel *k)
+{
+	const DeviceStep *last = &k->s->step[k->last];
+	uint32_t each = 4 * inlined_high(k) * k->block_rows / max_u32(product_adds(k, last), 1);
+
+	return (uint32_t)ceil_div(product_warps(k, last), max_u32(each, 1));
+}
+
+static void verdict_task(Kernel *k, Reg slot)
+{
+	remark(k->e, "errors and verdicts, a thread for each row");
+	judge_row(k, mad(k->e, slot, 32, lane_of(k)));
+}
+
 /* Verdicts on 32 rows each, and parts of the last product: by warps that add no gradient. */
 static void last_tasks(Kernel *k)
 {
@@ -250,11 +266,20 @@ static void last_tasks(Kernel *k)
 	const DeviceStep *last = &k->s->step[k->last];
 	uint32_t judged = (uint32_t)ceil_div(k->block_rows, 32), parts = product_warps(k, last), busy = k->inliners / 32;
 	uint32_t product = label(e), next = label(e);
+
+	if (busy + judged + last_warps(k) <= warps_of(k)) {
+		Crew v = crew_begin(k, busy, judged, imm(judged));
+		verdict_task(k, v.slot);
+		crew_end(k, &v);
+		Crew p = crew_begin(k, busy + judged, last_warps(k), imm(parts));
+		product_part(k, last, p.slot);
+		crew_end(k, &p);
+		return;
+	}
 	Crew c = crew_begin(k, busy, warps_of(k) - busy, imm(judged + parts));
 
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", c.slot, imm(judged)), product);
-	remark(e, "errors and verdicts, a thread for each row");
-	judge_row(k, mad(e, c.slot, 32, lane_of(k)));
+	verdict_task(k, c.slot);
 	ins(e, "bra L#", next);
 	label_here(e, product);
 	product_part(k, last, op2(e, REG_R, "sub.u32", c.slot, imm(judged)));

@@ -564,6 +564,8 @@ static Tasks tasks_beside(const Kernel *k, const DeviceStep *s)
 	return best;
 }
 
+uint32_t product_adds(const Kernel *k, const DeviceStep *s) { return 4 * tasks_beside(k, s).high * s->depth; }
+
 uint32_t product_warps(const Kernel *k, const DeviceStep *s)
 {
 	Tasks t = tasks_beside(k, s);
