@@ -6,7 +6,7 @@
 #include "half_emit.h"
 #include "units.h"
 
-enum { MOST_HIGH = 8, STRAIGHT = 32 }; /* rows of a thread; sources of no loop */
+enum { MOST_HIGH = 8, STRAIGHT = 32 }; /* rows of a thread; sources of no loop, beside other work twice as many */
 
 static void fma_to(Emit *e, Reg sum, Reg a, Reg b) { ins(e, "fma.rn.ftz.f32 $, $, $, $", sum, a, b, sum); }
 
@@ -519,7 +519,7 @@ static void product_task(Kernel *k, const DeviceStep *s, const Tasks *t, const T
 	sums_begin(k, s, t, task, add(e, mad(e, task->quad, 16, task->row), imm(column_of(k, s->c, s->c_col))), sum);
 	ins(e, "add.u32 $, $, #", a, row_flip(k, task->row, s->a), s->depth ? column_at(k, s->a, s->a_col) : 0);
 	ins(e, "add.u32 $, $, #", b, mad(e, task->quad, 16, k->memory), depth ? weight_at(k, s->b) : 0);
-	bool straight = depth <= STRAIGHT && t->high > 4;
+	bool straight = k->next_steps ? depth <= 2 * STRAIGHT : depth <= STRAIGHT && t->high > 4;
 	bool ahead = !k->overlaid && s->a_col % 4 == 0 && depth / 4 >= (gradients_are_long(k) ? 2 : 4) * AHEAD_TURN;
 	uint32_t done = 4 * (straight ? product_straight
 	                     : ahead  ? product_ahead
