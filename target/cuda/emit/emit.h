@@ -192,6 +192,7 @@ typedef struct Kernel {
 	bool has_codes;      /* tables of code words are there */
 	/* registers of the kernel */
 	Reg memory, tid, block, team, member;
+	Reg warp; /* networks of their own: number of the warp, which the assembler knows to be the same in its lanes */
 	Reg rows, row0;              /* rows of the leaf, first row of the block */
 	Reg my_rows;                 /* rows of the block */
 	Reg first_row, end_row;      /* the same of all its chunks */
@@ -687,6 +688,7 @@ void outputs_store(Kernel *k);                               /* of a test */
 void barrier_wait(Kernel *k, const Barrier *b);
 void barrier_all(Kernel *k, const Barrier *b); /* both */
 bool has_step(const Kernel *k, uint32_t kind);
+Reg is_from(Kernel *k, uint32_t thread); /* P: its number is not below this one */
 void verdicts_emit(Kernel *k);
 void ranks_stage(Kernel *k); /* inputs by rank, to shared memory */
 void spent_begin(Kernel *k);

@@ -693,7 +693,7 @@ static void lists_alone(Kernel *k, uint32_t i)
 	workers_barrier(k);
 	spent(k, SPENT_KINDS + 29);
 	coming_step(k);
-	ins(k->e, "@$ bra L#", op2(k->e, REG_P, "setp.ge.u32", k->tid, imm(c->threads - c->totals_threads)), totals);
+	ins(k->e, "@$ bra L#", is_from(k, c->threads - c->totals_threads), totals);
 	lists_add(k, g, c, &part, walk);
 	ins(k->e, "bra L#", end);
 	label_here(k->e, totals);

@@ -161,6 +161,13 @@ bool has_step(const Kernel *k, uint32_t kind)
 	return false;
 }
 
+Reg is_from(Kernel *k, uint32_t thread)
+{
+	bool whole = k->s->solo && !k->half && thread % 32 == 0;
+
+	return op2(k->e, REG_P, "setp.ge.u32", whole ? k->warp : k->tid, imm(whole ? thread / 32 : thread));
+}
+
 /* Outputs of the block's rows, for a test that wants them. */
 void outputs_store(Kernel *k)
 {
@@ -225,7 +232,7 @@ static Crew crew_begin(Kernel *k, uint32_t first, uint32_t warps, Reg tasks)
 	Emit *e = k->e;
 	Crew c = { .slot = reg(e, REG_R), .top = label(e), .done = label(e), .warps = warps };
 
-	ins(e, "sub.u32 $, $, #", c.slot, op2(e, REG_R, "shr.u32", k->tid, imm(5)), first);
+	ins(e, "sub.u32 $, $, #", c.slot, k->s->solo ? k->warp : op2(e, REG_R, "shr.u32", k->tid, imm(5)), first);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", c.slot, imm(warps)), c.done);
 	label_here(e, c.top);
 	ins(e, "bar.warp.sync 0xffffffff");
@@ -349,6 +356,9 @@ static void next_tasks(Kernel *k, const NextChunk *n, uint32_t busy, uint32_t ea
 {
 	Emit *e = k->e;
 	Reg parts = imm(index_warps(k, &k->s->step[k->next_steps - 1]) - early);
+
+	if (!parts.n)
+		return;
 	Reg some = op2(e, REG_P, "setp.ne.u32", n->rows, imm(0));
 	Crew c = crew_begin(k, busy, warps_of(k) - busy, op3(e, REG_R, "selp.u32", parts, imm(0), some));
 
@@ -367,7 +377,7 @@ static void chunk_end(Kernel *k)
 	inlined_pads(k);
 	barrier_block(e);
 	if_end(e, full);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->inliners)), others);
+	ins(e, "@$ bra L#", is_from(k, k->inliners), others);
 	inlined_rows(k);
 	if (k->last != NO_STEP) {
 		label_here(e, others);
@@ -660,7 +670,7 @@ void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool direct
 		barrier_arrive(k, &b->scored);
 	spent(k, SPENT_KINDS + 28);
 	uint32_t others = label(e), end = label(e);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), others);
+	ins(e, "@$ bra L#", is_from(k, k->workers), others);
 	if (!k->s->test)
 		gradient_before(k);
 	gradient_awaits(k, &b->team);

@@ -291,6 +291,10 @@ static void kernel_begin(Kernel *k)
 
 	k->memory = special(e, "memory");
 	k->tid = special(e, "%tid.x");
+	if (s->solo && !k->half) {
+		k->warp = reg(e, REG_R);
+		ins(e, "shfl.sync.idx.b32 $, $, 0, 31, 0xffffffff", k->warp, op2(e, REG_R, "shr.u32", k->tid, imm(5)));
+	}
 	k->block = special(e, "%ctaid.x");
 	k->team = divide(e, k->block, s->team_blocks);
 	k->member = modulo(e, k->block, s->team_blocks, k->team);
