@@ -454,6 +454,7 @@ enum { READ_AHEAD = 8, GRADIENT_HIGH = 8, MOST_TOTALS = 16 };
 void inlined_begin(Kernel *k);
 void inlined_rows(Kernel *k); /* of a chunk; by threads below k->inliners */
 void inlined_pads(Kernel *k);
+uint32_t inlined_turn(const Kernel *k);
 void gradient_emit(Kernel *k);
 void gradient_before(Kernel *k); /* what it loads before rows of other blocks are there; by the workers */
 void workers_barrier(Kernel *k);

@@ -200,6 +200,9 @@ static void pair_add(Emit *e, const GradientCut *c, const RowPair *r, const Grad
 		}
 }
 
+/* Rows of a turn of inlined gradients: the assembler waits at its end for what was loaded. Chunks have full turns. */
+uint32_t inlined_turn(const Kernel *k) { return k->block_rows % BULK_TURN ? ROWS_TURN : BULK_TURN; }
+
 /* Rows of a piece, some in a turn. Where others use the scheduler meanwhile, they are loaded and then added: fewest
  * registers, and fewest instructions that wait for a bank of them. Else some are loaded while those before are
  * added; in long turns where the device copies pieces, as only multiply-adds are left to wait for loads. */
@@ -214,6 +217,8 @@ static void dense_rows(Kernel *k, const GradientCut *c, const GradientPart *p, R
 		some = c->high >= 8 ? 2 : 4;
 		turn = BULK_TURN;
 	}
+	if (c->inlined)
+		turn = inlined_turn(k);
 	RowPair pair[2][MOST];
 	RowPlace at = { reg(e, REG_R), reg(e, REG_R), reg(e, REG_R) };
 
@@ -595,14 +600,12 @@ void inlined_begin(Kernel *k)
 	if_end(e, end);
 }
 
-/* Rows past the last of the chunk are 0. */
-void inlined_pads(Kernel *k)
+/* A row of each 16 threads, if it is before the end. */
+static void pads_store(Kernel *k, Reg row, Reg end)
 {
 	Emit *e = k->e;
 	uint32_t steps = k->s->list->steps - k->s->list->gradient;
-	Reg quads = op2(e, REG_R, "shr.u32", k->tid, imm(4)), rest = op2(e, REG_R, "and.b32", k->tid, imm(ROWS_TURN - 1));
-	Reg row = add(e, k->my_rows, rest), at = mad(e, row, k->row, mad(e, quads, 16, k->memory));
-	Reg end = op2(e, REG_R, "and.b32", add(e, k->my_rows, imm(ROWS_TURN - 1)), imm(~(uint32_t)(ROWS_TURN - 1)));
+	Reg quads = op2(e, REG_R, "shr.u32", k->tid, imm(4)), at = mad(e, row, k->row, mad(e, quads, 16, k->memory));
 
 	for (uint32_t i = 0; i < steps; i++) {
 		const DeviceStep *g = &k->s->step[k->s->list->gradient + i];
@@ -615,6 +618,18 @@ void inlined_pads(Kernel *k)
 			    row_flip(k, at, buf), k->at_rows + column_at(k, buf, col));
 		}
 	}
+}
+
+/* Rows past the last of the chunk, to the end of a turn, are 0. */
+void inlined_pads(Kernel *k)
+{
+	Emit *e = k->e;
+	uint32_t turn = inlined_turn(k);
+	Reg row = add(e, k->my_rows, op2(e, REG_R, "and.b32", k->tid, imm(ROWS_TURN - 1)));
+	Reg end = op2(e, REG_R, "and.b32", add(e, k->my_rows, imm(turn - 1)), imm(~(turn - 1)));
+
+	for (uint32_t i = 0; i < turn; i += ROWS_TURN)
+		pads_store(k, add(e, row, imm(i)), end);
 }
 
 void inlined_rows(Kernel *k)

@@ -371,7 +371,7 @@ static void chunk_end(Kernel *k)
 {
 	Emit *e = k->e;
 	uint32_t others = label(e), end = label(e), rest = k->s->threads - k->inliners;
-	Reg partial = op2(e, REG_R, "and.b32", k->my_rows, imm(ROWS_TURN - 1));
+	Reg partial = op2(e, REG_R, "and.b32", k->my_rows, imm(inlined_turn(k) - 1));
 	uint32_t full = if_begin(e, op2(e, REG_P, "setp.ne.u32", partial, imm(0)));
 
 	inlined_pads(k);
