@@ -131,10 +131,10 @@ void list_rows_add(Kernel *k, uint32_t wide, const GradientPart *p)
  * Where a block has all lists, its warps share them. A turn of a warp is as many lists as it has lanes for, of nearly
  * equal length. Who has which is found out when lists are made: the longest come first (sorted, or by rank), each turn
  * for the warp with the least to do. In shared memory, for each list: first group | row of the matrix << 16, groups |
- * groups of the turn << 16 | TURN_SHORT if the second half of its last groups is padding; an empty turn is the last;
- * then, as 16-bit numbers, the turn that follows each turn, and the first one of each warp. */
+ * groups of the turn << 16 | quarters of its last groups that are padding in all its lists << TURN_LACKS; a turn of no
+ * groups is the last; then, as 16-bit numbers, the turn that follows each turn, and the first one of each warp. */
 enum { LIST_BYTES = 8, NO_ROW = 0xffff, TURN_COST = 1 }; /* TURN_COST: of a turn itself, in groups */
-#define TURN_SHORT 0x80000000u
+enum { QUARTERS = 4, QUARTER = LIST_PAD / QUARTERS, TURN_LACKS = 29 };
 
 static uint32_t lists_of_turn(const GradientCut *c) { return 32 / c->panel; }
 static uint32_t turn_warps(const GradientCut *c) { return (c->threads - c->totals_threads) / 32; }
@@ -202,24 +202,27 @@ static void turn_most(Emit *e, const GradientCut *c, Reg x)
 		ins(e, "max.u32 $, $, $", x, x, lanes_xor(e, x, n));
 }
 
-/* TURN_SHORT, or 0 if a list of the turn has rows in the second half of its group number `most`. */
-static Reg turn_short(Kernel *k, const GradientCut *c, Reg word, Reg groups, Reg most)
+/* Quarters that are padding in group number `most` of all lists of the turn: those of a turn of empty lists are all. */
+static Reg turn_lacks(Kernel *k, const GradientCut *c, Reg word, Reg groups, Reg most)
 {
 	Emit *e = k->e;
 	Reg last = add(e, op2(e, REG_R, "and.b32", word, imm(0xffff)), op2(e, REG_R, "sub.u32", most, imm(1)));
-	Reg row = op1(e, REG_R, "mov.u32", imm(k->csc_pad)), filled = reg(e, REG_R); /* row: the first of that half */
+	Reg at = mad(e, last, 2 * LIST_PAD, k->memory), is = same(e, groups, most),
+		filled = op1(e, REG_R, "mov.u32", imm(0));
 
-	ins(e, "@$ ld.shared.u16 $, [$+#]", same(e, groups, most), row, mad(e, last, 2 * LIST_PAD, k->memory),
-	    k->at_csc + LIST_PAD);
-	ins(e, "selp.u32 $, 0, 1, $", filled, same(e, row, imm(k->csc_pad)));
+	for (uint32_t q = 0; q < QUARTERS; q++) {
+		Reg row = op1(e, REG_R, "mov.u32", imm(k->csc_pad));
+		ins(e, "@$ ld.shared.u16 $, [$+#]", is, row, at, k->at_csc + 2 * QUARTER * q);
+		ins(e, "@$ mov.u32 $, #", op2(e, REG_P, "setp.ne.u32", row, imm(k->csc_pad)), filled, q + 1);
+	}
 	turn_most(e, c, filled);
-	return op3(e, REG_R, "selp.u32", imm(TURN_SHORT), imm(0), same(e, filled, imm(0)));
+	return op2(e, REG_R, "sub.u32", imm(QUARTERS), filled);
 }
 
 /* Groups of a turn, from the second word of one of its lists. */
 static Reg turn_groups(Emit *e, Reg word)
 {
-	return op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", word, imm(16)), imm(TURN_SHORT / 0x10000 - 1));
+	return op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", word, imm(16)), imm((1 << (TURN_LACKS - 16)) - 1));
 }
 
 /* Where images are made, which is done once for many updates; else inputs come by rank. */
@@ -262,13 +265,13 @@ static void turns_lists(Kernel *k, const DeviceStep *s, const GradientCut *c)
 	Reg groups = op3(e, REG_R, "selp.u32", op2(e, REG_R, "shr.u32", word, imm(16)), imm(0), is);
 	ins(e, "max.u32 $, $, 1", most, groups);
 	turn_most(e, c, most);
-	Reg is_short = turn_short(k, c, word, groups, most);
+	Reg lacks = op2(e, REG_R, "shl.b32", turn_lacks(k, c, word, groups, most), imm(TURN_LACKS));
 	most = op3(e, REG_R, "selp.u32", most, imm(0), less(e, rank, imm(all * each)));
 	Reg first =
 		op2(e, REG_R, "or.b32", op2(e, REG_R, "and.b32", word, imm(0xffff)), op2(e, REG_R, "shl.b32", row, imm(16)));
 	uint32_t past = if_begin(e, less(e, rank, imm((all + 1) * each)));
 	ins(e, "st.shared.v2.u32 [$+#], {$, $}", mad(e, rank, LIST_BYTES, k->memory), k->at_turns, first,
-	    op2(e, REG_R, "or.b32", op2(e, REG_R, "or.b32", groups, is_short), op2(e, REG_R, "shl.b32", most, imm(16))));
+	    op2(e, REG_R, "or.b32", op2(e, REG_R, "or.b32", groups, lacks), op2(e, REG_R, "shl.b32", most, imm(16))));
 	if_end(e, past);
 	loop_end(e, &l);
 }
@@ -309,19 +312,19 @@ void turns_make(Kernel *k)
 	if_end(e, others);
 }
 
-/* Half a group: rows whose numbers are in two registers. */
-typedef struct HalfGroup {
-	Reg x[LIST_PAD / 2][4];
-} HalfGroup;
+/* A quarter of a group: rows whose numbers are in a register. */
+typedef struct Quarter {
+	Reg x[QUARTER][4], is; /* is: P, whether it has rows */
+} Quarter;
 
-static HalfGroup half_new(Emit *e)
+static Quarter quarter_new(Emit *e)
 {
-	HalfGroup h;
+	Quarter q = { .is = reg(e, REG_P) };
 
-	for (uint32_t m = 0; m < LIST_PAD / 2; m++)
+	for (uint32_t m = 0; m < QUARTER; m++)
 		for (uint32_t i = 0; i < 4; i++)
-			h.x[m][i] = reg(e, REG_F);
-	return h;
+			q.x[m][i] = reg(e, REG_F);
+	return q;
 }
 
 /* The address of row `high` of a pair. */
@@ -334,34 +337,40 @@ static Reg pair_row(Kernel *k, Reg pair, uint32_t high, const GradientPart *p)
 	return mad(e, op2(e, REG_R, high ? "shr.u32" : "and.b32", pair, imm(high ? 16 : 0xffff)), p->b_row, p->b);
 }
 
-/* is: P, whether it has rows at all */
-static void half_load(Kernel *k, const HalfGroup *h, const Reg pair[2], const GradientPart *p, Reg is)
+static void quarter_load(Kernel *k, const Quarter *q, Reg pair, const GradientPart *p, Reg is)
 {
-	for (uint32_t m = 0; m < LIST_PAD / 2; m++)
-		ins(k->e, "@$ ld.shared.v4.f32 {$, $, $, $}, [$]", is, h->x[m][0], h->x[m][1], h->x[m][2], h->x[m][3],
-		    pair_row(k, pair[m / 2], m % 2, p));
+	for (uint32_t m = 0; m < QUARTER; m++)
+		ins(k->e, "@$ ld.shared.v4.f32 {$, $, $, $}, [$]", is, q->x[m][0], q->x[m][1], q->x[m][2], q->x[m][3],
+		    pair_row(k, pair, m, p));
 }
 
-static void half_add(Emit *e, const HalfGroup *h, const GradientPart *p, Reg is)
+static void quarter_add(Emit *e, const Quarter *q, const GradientPart *p)
 {
-	for (uint32_t m = 0; m < LIST_PAD / 2; m++)
+	for (uint32_t m = 0; m < QUARTER; m++)
 		for (uint32_t n = 0; n < 4; n++)
-			ins(e, "@$ add.rn.ftz.f32 $, $, $", is, p->sum[0][n], h->x[m][n], p->sum[0][n]);
+			ins(e, "@$ add.rn.ftz.f32 $, $, $", q->is, p->sum[0][n], q->x[m][n], p->sum[0][n]);
 }
 
 /* Where a warp is. Numbers of rows are loaded two groups before these are added, rows one group before. Groups of three
  * turns may be on their way then, each with weights and state of its own. */
 enum { TURN_SETS = 3 };
-enum { NOT_LAST, IS_LAST, IS_SHORT, IS_END }; /* of a group: does it end a turn, with one half, or is there none? */
+/* Of a group: is it the last of a turn, and how many quarters does it lack (IS_LAST + these), or is there none? */
+enum { NOT_LAST, IS_LAST, IS_END = IS_LAST + QUARTERS + 1 };
 struct ListWalk {
 	Reg at, groups, left; /* numbers of the group at hand; groups of the list and of the turn that are left */
 	Reg next[2], follow;  /* words of the next turn's list; the turn after it */
 	Reg ends;             /* what the last group of the turn is */
 	Reg last[3], row[3];  /* of three groups, the last of which is the one at hand */
-	Reg pair[4];
-	HalfGroup half[2];
+	Reg pair[QUARTERS];
+	Quarter quarter[QUARTERS];
 	RuleQuads *quads[TURN_SETS]; /* weights and state of this list and of the next ones */
 };
+
+/* Does quarter n of such a group have rows? */
+static void quarter_is(Emit *e, const ListWalk *w, uint32_t n, Reg last)
+{
+	ins(e, "setp.lt.u32 $, $, #", w->quarter[n].is, last, IS_LAST + QUARTERS - n);
+}
 
 static void walk_look(Kernel *k, const GradientCut *c, const ListWalk *w)
 {
@@ -384,7 +393,7 @@ static void walk_on(Kernel *k, const DeviceStep *s, const GradientCut *c, const 
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", w->left, imm(0)), more);
 	ins(e, "and.b32 $, $, 0xffff", w->groups, w->next[1]);
 	ins(e, "mov.u32 $, $", w->left, turn_groups(e, w->next[1]));
-	ins(e, "add.u32 $, $, #", w->ends, op2(e, REG_R, "shr.u32", w->next[1], imm(31)), IS_LAST);
+	ins(e, "add.u32 $, $, #", w->ends, op2(e, REG_R, "shr.u32", w->next[1], imm(TURN_LACKS)), IS_LAST);
 	ins(e, "shr.u32 $, $, 16", w->row[2], w->next[0]);
 	Reg first = mad(e, op2(e, REG_R, "and.b32", w->next[0], imm(0xffff)), 2 * LIST_PAD, k->memory);
 	ins(e, "selp.u32 $, $, $, $", w->at, pads, add(e, first, imm(k->at_csc)), same(e, w->groups, imm(0)));
@@ -426,8 +435,8 @@ ListWalk *lists_first(Kernel *k, const DeviceStep *s, const GradientCut *c, Grad
 	p->b = add(e, mad(e, p->q, 16, k->memory), imm(c->at_b));
 	for (uint32_t i = 0; i < 4; i++)
 		p->sum[0][i] = op1(e, REG_F, "mov.f32", imm_f(0));
-	for (uint32_t i = 0; i < 2; i++)
-		w->half[i] = half_new(e);
+	for (uint32_t i = 0; i < QUARTERS; i++)
+		w->quarter[i] = quarter_new(e);
 	for (uint32_t i = 0; i < TURN_SETS; i++) {
 		w->quads[i] = NEW(&k->s->cx->scratch, 1, RuleQuads);
 		*w->quads[i] = (RuleQuads){ .quad = p->q, .rows = 1 };
@@ -464,20 +473,24 @@ void lists_add(Kernel *k, const DeviceStep *s, const GradientCut *c, const Gradi
 	Emit *e = k->e;
 	uint32_t top[TURN_SETS] = { label(e), label(e), label(e) }, done = label(e);
 	PlaceNumbers numbers = known_numbers(k, k->numbers, &k->s->factor[k->s->panel[s->panel].factor]);
-	Reg always = same(e, imm(0), imm(0));
+	Reg always =
+		same(e, imm(0), imm(0)); /* registers that only a predicate defines would be live in all of the update */
 
-	half_load(k, &w->half[0], w->pair, p, always);
-	half_load(k, &w->half[1], w->pair + 2, p, always);
+	for (uint32_t i = 0; i < QUARTERS; i++) {
+		quarter_is(e, w, i, w->last[0]);
+		quarter_load(k, &w->quarter[i], w->pair[i], p, always);
+	}
 	walk_on(k, s, c, w, 1);
 	walk_shift(e, w, 1, 2);
 	ins(e, "@$ bra L#", same(e, w->last[0], imm(IS_END)), done);
 	for (uint32_t set = 0; set < TURN_SETS; set++) {
 		uint32_t ends = label(e);
 		label_here(e, top[set]);
-		half_add(e, &w->half[0], p, always);
-		half_load(k, &w->half[0], w->pair, p, always);
-		half_add(e, &w->half[1], p, op2(e, REG_P, "setp.ne.u32", w->last[0], imm(IS_SHORT)));
-		half_load(k, &w->half[1], w->pair + 2, p, op2(e, REG_P, "setp.ne.u32", w->last[1], imm(IS_SHORT)));
+		for (uint32_t i = 0; i < QUARTERS; i++) {
+			quarter_add(e, &w->quarter[i], p);
+			quarter_is(e, w, i, w->last[1]);
+			quarter_load(k, &w->quarter[i], w->pair[i], p, w->quarter[i].is);
+		}
 		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", w->last[0], imm(NOT_LAST)), ends);
 		walk_on(k, s, c, w, (set + 1) % TURN_SETS);
 		walk_shift(e, w, 0, 1);
