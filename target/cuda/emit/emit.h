@@ -186,6 +186,7 @@ typedef struct Kernel {
 	bool early;      /* inputs of rows are loaded when a leaf begins, */
 	bool prefetches; /* or, if it is the same in every update, after the gradient */
 	/* bytes in shared memory */
+	uint32_t at_record; /* two of them: Coming */
 	uint32_t at_outputs, at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity, at_turns,
 		at_targets, at_codes, at_elements, at_own, at_doubles, at_judged, at_rows, at_staged, at_ahead, at_mask, bytes;
 	uint32_t target_row; /* bytes */
@@ -208,7 +209,6 @@ typedef struct Kernel {
 	struct Coming *coming;       /* NULL, or what is loaded step by step for the next leaf: leaf.c */
 	bool asks_verdicts;          /* not all updates need verdicts of rows: */
 	Reg verdicts_asked;          /* P: this one does */
-	Reg param_number;            /* there: number of the update's numbers */
 	struct RuleNumbers *numbers; /* NULL: gradients are stored as sums of the leaf; else the rule is applied at once */
 	struct Prepared *prepared;   /* what update_prepare has loaded; NULL: nothing */
 	bool times_steps;            /* thread 0 counts cycles of each step */
@@ -481,10 +481,12 @@ struct RuleNumbers {
 	Reg param[P_COUNT]; /* as floats */
 	Reg rate;           /* G */
 	Reg wide[P_COUNT];  /* G: what the floats are made from */
+	uint64_t has;       /* which of them there are, the rate among them: bits */
 };
 void rule_numbers(Kernel *k, RuleNumbers *n);
 void rule_numbers_load(Kernel *k, RuleNumbers *n); /* the same in two parts: loads, which are under way then, */
 void rule_numbers_take(Kernel *k, RuleNumbers *n);
+RuleNumbers rule_numbers_kept(Kernel *k, Reg at, uint32_t offset); /* as rule_numbers_load, from shared memory */
 /* The operations on values in registers. variable: 0 the gradient, 1 the weight, 2 and so on its state; what the
  * formula stores replaces them. */
 void formula_values(Emit *e, const Formula *f, const RuleNumbers *n, Reg rate, Reg variable[2 + MAX_STATE]);
@@ -639,16 +641,21 @@ void ones_store(Kernel *k);
 /* ---- leaf.c ---------------------------------------------------------------------------------------- */
 
 LeafFound leaf_locate(Kernel *k, Reg update);
-/* The same in steps, so that none waits for the one before, and numbers of this update: by all threads, at the
- * beginning, after the first index lists, after the last chunk, while gradients are added. */
+/* What an update needs, found while the one before adds its gradient, by threads that have none: a record in shared
+ * memory. */
 typedef struct Coming {
-	LeafFound leaf;
-	Reg chunk; /* D */
+	LeafFound leaf; /* the next one */
 	RuleNumbers *numbers;
-	uint32_t steps;
+	Reg record, other; /* of this update, of the next one: */
+	Reg update, after; /* its address, and that of the one after it */
 } Coming;
-void coming_begin(Kernel *k, Reg update, RuleNumbers *n, Coming *c);
-void coming_step(Kernel *k);
+uint32_t record_bytes(void);
+void coming_find(Kernel *k, Reg update, Reg next, Reg record); /* of an update; next: the one after it */
+void coming_begin(Kernel *k, RuleNumbers *n, Coming *c);
+void coming_rule(Kernel *k);            /* numbers of the rule, */
+void coming_case(Kernel *k);            /* the case of this thread's row of the next leaf, */
+LeafFound coming_leaf(Kernel *k);       /* the next leaf, */
+Reg coming_ends(Kernel *k, Reg record); /* and whether the epoch ends */
 /* Cases of leaf k->leaf_number to shared memory. staged: D, the leaf that is there; found: NULL, or this leaf */
 void leaf_begin(Kernel *k, Reg update, Reg staged, const LeafFound *found);
 struct Barriers;

@@ -707,7 +707,7 @@ static void lists_alone(Kernel *k, uint32_t i)
 	ins(k->e, "cp.async.wait_all");
 	workers_barrier(k);
 	spent(k, SPENT_KINDS + 29);
-	coming_step(k);
+	coming_case(k);
 	ins(k->e, "@$ bra L#", is_from(k, c->threads - c->totals_threads), totals);
 	lists_add(k, g, c, &part, walk);
 	ins(k->e, "bra L#", end);

@@ -58,41 +58,87 @@ LeafFound leaf_locate(Kernel *k, Reg update)
 	return f;
 }
 
-void coming_begin(Kernel *k, Reg update, RuleNumbers *n, Coming *c)
+/* What an update needs, in shared memory: of the leaf after its own, the index, cases and rows; whether it ends an
+ * epoch; numbers of the rule. */
+enum { RECORD_INDEX = 0, RECORD_CASES = 8, RECORD_ROWS = 16, RECORD_ENDS = 20, RECORD_NUMBERS = 24 };
+
+uint32_t record_bytes(void) { return RECORD_NUMBERS + 8 * P_COUNT; }
+
+void coming_find(Kernel *k, Reg update, Reg next, Reg record)
 {
-	*c = (Coming){ .numbers = n, .leaf.knows_case = k->s->leaf_rows <= k->s->threads };
-	c->leaf.index = reg(k->e, REG_D);
-	c->leaf.own = reg(k->e, REG_R);
-	ins(k->e, "ld.global.nc.u64 $, [$+#]", c->leaf.index, update, (uint32_t)offsetof(DeviceUpdate, leaf));
+	Emit *e = k->e;
+	Kernel own = *k;
+	RuleNumbers n;
+	LeafFound f = leaf_address(k, next);
+	Reg param = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, param));
+	Reg ends = load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch));
+
+	own.param = place(e, POINTER(k, param), param, P_COUNT * 8);
+	leaf_cases(k, &f);
+	rule_numbers_load(&own, &n);
+	uint32_t one = if_begin(e, same(e, k->tid, imm(k->workers)));
+	ins(e, "st.shared.u64 [$+#], $", record, RECORD_INDEX, f.index);
+	ins(e, "st.shared.u64 [$+#], $", record, RECORD_CASES, f.cases);
+	ins(e, "st.shared.u32 [$+#], $", record, RECORD_ROWS, f.rows);
+	ins(e, "st.shared.u32 [$+#], $", record, RECORD_ENDS, ends);
+	for (uint32_t p = 0; p < P_COUNT; p++)
+		if (n.has >> p & 1)
+			ins(e, "st.shared.f64 [$+#], $", record, RECORD_NUMBERS + 8 * p, p == P_RATE ? n.rate : n.wide[p]);
+	if_end(e, one);
+}
+
+void coming_begin(Kernel *k, RuleNumbers *n, Coming *c)
+{
+	Emit *e = k->e;
+
+	c->numbers = n;
+	c->leaf = (LeafFound){ .index = reg(e, REG_D),
+		                   .cases = reg(e, REG_D),
+		                   .rows = reg(e, REG_R),
+		                   .own = reg(e, REG_R),
+		                   .knows_case = k->s->leaf_rows <= k->s->threads };
 	k->coming = c;
 }
 
-void coming_step(Kernel *k)
+void coming_rule(Kernel *k)
 {
-	Emit *e = k->e;
 	Coming *c = k->coming;
 
 	if (!c)
 		return;
-	LeafFound *f = &c->leaf;
-	switch (c->steps++) {
-	case 0:
-		f->index = op2(e, REG_D, "add.u64", f->index, op1(e, REG_D, "cvt.u64.u32", k->leaf_number));
-		f->leaf = op2(e, REG_D, "mul.lo.u64", f->index, imm(sizeof(DeviceLeaf)));
-		f->leaf = op2(e, REG_D, "add.u64", f->leaf, POINTER(k, leaf));
-		c->chunk = load(e, REG_D, "ld.global.nc.u64", f->leaf, offsetof(DeviceLeaf, chunk));
-		ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), k->param_number, P_COUNT * 8));
-		rule_numbers_load(k, c->numbers);
-		break;
-	case 1:
-		chunk_cases(k, c->chunk, f);
-		rule_numbers_take(k, c->numbers);
-		break;
-	default: /* by threads that compute gradients, and by the others */
-		if (f->knows_case)
-			own_load(k, f);
-	}
+	*c->numbers = rule_numbers_kept(k, c->record, RECORD_NUMBERS);
+	rule_numbers_take(k, c->numbers);
 }
+
+static void coming_cases(Kernel *k)
+{
+	LeafFound *f = &k->coming->leaf;
+
+	ins(k->e, "ld.shared.u64 $, [$+#]", f->cases, k->coming->record, RECORD_CASES);
+	ins(k->e, "ld.shared.u32 $, [$+#]", f->rows, k->coming->record, RECORD_ROWS);
+}
+
+void coming_case(Kernel *k)
+{
+	if (!k->coming || !k->coming->leaf.knows_case)
+		return;
+	coming_cases(k);
+	own_load(k, &k->coming->leaf);
+}
+
+LeafFound coming_leaf(Kernel *k)
+{
+	Emit *e = k->e;
+	LeafFound *f = &k->coming->leaf;
+
+	coming_cases(k);
+	ins(e, "ld.shared.u64 $, [$+#]", f->index, k->coming->record, RECORD_INDEX);
+	f->leaf =
+		op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", f->index, imm(sizeof(DeviceLeaf))), POINTER(k, leaf));
+	return *f;
+}
+
+Reg coming_ends(Kernel *k, Reg record) { return load(k->e, REG_R, "ld.shared.u32", record, RECORD_ENDS); }
 
 /* found: NULL, or what leaf_locate has loaded. Nothing is loaded again that is there already. */
 void leaf_begin(Kernel *k, Reg update, Reg staged, const LeafFound *found)
@@ -413,7 +459,6 @@ static void chunks_beside(Kernel *k)
 	next_rows(k, &n);
 	next_tasks(k, &n, 0, 0);
 	barrier_block(e);
-	coming_step(k);
 	spent(k, SPENT_KINDS + 24);
 	label_here(e, top);
 	ins(e, "mov.u32 $, $", k->row0, n.row);
@@ -506,7 +551,9 @@ static void others_emit(Kernel *k, Reg update, const Barriers *b, bool direct, b
 	Emit *e = k->e;
 	uint32_t threads = k->s->threads - k->workers;
 
-	coming_step(k);
+	coming_case(k);
+	if (k->coming)
+		coming_find(k, k->coming->update, k->coming->after, k->coming->other);
 	if (late) {
 		judge_rows(k, k->workers, threads);
 		ins(e, "bar.sync 2, #", threads);
@@ -659,7 +706,7 @@ void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool direct
 		chunks_emit(k);
 	else
 		rows_emit(k);
-	coming_step(k);
+	coming_rule(k);
 	spent(k, SPENT_ROWS);
 	bool met = k->s->solo && chunks; /* after the last chunk; no one else has to be told */
 	if (!met)

@@ -326,6 +326,8 @@ static void plan_memory(Kernel *k)
 
 	uint64_t words = d->code_count && !k->judged ? d->part_count[0] + d->part_count[1] : 0;
 	k->at_info = take(k, 64);
+	if (s->solo)
+		k->at_record = take(k, 2 * record_bytes());
 	k->at_cycles = take(k, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
 	if (any_straight(k)) {
 		k->at_cases = take(k, s->leaf_rows * 4);

@@ -325,19 +325,17 @@ static void kernel_begin(Kernel *k)
 
 /* ---- updates ---- */
 
-/* Is what an update needs loaded while it is under way? */
+/* Is what an update needs found beside the gradient of the one before? */
 static bool in_steps(const Kernel *k) { return k->s->solo && k->next_steps && k->turns != NO_STEP; }
 
 /* One leaf, by the only team: the gradient is the update. Cases of the next one are loaded while others arrive. */
-static void update_direct(Kernel *k, Reg update, Reg next, Reg staged, Reg ends, const Barriers *b)
+static void update_direct(Kernel *k, Reg update, Reg next, Reg staged, Coming *coming, const Barriers *b)
 {
 	RuleNumbers n;
 	LeafFound found;
-	Coming coming;
 
 	if (in_steps(k)) {
-		coming_begin(k, next, &n, &coming);
-		ins(k->e, "ld.global.nc.u8 $, [$+#]", ends, update, (uint32_t)offsetof(DeviceUpdate, ends_epoch));
+		coming_begin(k, &n, coming);
 	} else {
 		if (k->s->solo) /* while weights are under way */
 			found = leaf_locate(k, next);
@@ -347,7 +345,7 @@ static void update_direct(Kernel *k, Reg update, Reg next, Reg staged, Reg ends,
 	leaf_emit(k, update, staged, b, true);
 	k->numbers = NULL;
 	if (k->coming)
-		found = coming.leaf;
+		found = coming_leaf(k);
 	k->coming = NULL;
 	barrier_arrive(k, &b->grid);
 	leaf_begin(k, next, staged, k->s->solo ? &found : NULL);
@@ -452,15 +450,38 @@ static void apart_check(Kernel *k, Reg update, uint32_t done, Reg i, Reg in_cycl
 		if_end(e, inside);
 }
 
-static Reg next_update(Kernel *k, Reg in_cycle, Reg cycle)
+/* The number in the cycle after this one. */
+static Reg next_number(Kernel *k, Reg in_cycle, Reg cycle)
 {
 	Emit *e = k->e;
 	Reg next = op2(e, REG_D, "add.u64", in_cycle, imm(1)), first = reg(e, REG_D);
 
 	ins(e, "mov.u64 $, 0", first);
-	next = op3(e, REG_D, "selp.b64", next, first, op2(e, REG_P, "setp.lt.u64", next, cycle));
-	next = op2(e, REG_D, "mul.lo.u64", next, imm(sizeof(DeviceUpdate)));
-	return op2(e, REG_D, "add.u64", next, POINTER(k, update));
+	return op3(e, REG_D, "selp.b64", next, first, op2(e, REG_P, "setp.lt.u64", next, cycle));
+}
+
+static Reg update_at(Kernel *k, Reg in_cycle)
+{
+	Reg at = op2(k->e, REG_D, "mul.lo.u64", in_cycle, imm(sizeof(DeviceUpdate)));
+
+	return op2(k->e, REG_D, "add.u64", at, POINTER(k, update));
+}
+
+static Reg next_update(Kernel *k, Reg in_cycle, Reg cycle) { return update_at(k, next_number(k, in_cycle, cycle)); }
+
+/* Records of an update, of which i have begun before, and of the next one. */
+static Coming coming_records(Kernel *k, Reg i, Reg in_cycle, Reg cycle)
+{
+	Emit *e = k->e;
+	Reg odd = op2(e, REG_R, "and.b32", op1(e, REG_R, "cvt.u32.u64", i), imm(1)),
+		at = add(e, k->memory, imm(k->at_record));
+	Reg next = next_number(k, in_cycle, cycle);
+	Coming c = { .record = mad(e, odd, record_bytes(), at),
+		         .other = mad(e, op2(e, REG_R, "xor.b32", odd, imm(1)), record_bytes(), at),
+		         .update = update_at(k, next),
+		         .after = next_update(k, next, cycle) };
+
+	return c;
 }
 
 /* Turns are made of the number of the update: signals of each barrier in an update are known. */
@@ -529,23 +550,25 @@ static void updates_emit(Kernel *k)
 			groups_publish(k);
 		barrier_block(e);
 	}
+	Coming coming = { 0 };
+	bool found = direct && in_steps(k);
+	if (found)
+		coming_find(k, POINTER(k, update), next_update(k, in_cycle, cycle), add(e, k->memory, imm(k->at_record)));
 	label_here(e, top);
 	Reg update =
 		op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", in_cycle, imm(sizeof(DeviceUpdate))), POINTER(k, update));
+	if (found)
+		coming = coming_records(k, i, in_cycle, cycle);
 	k->asks_verdicts = s->solo;
 	if (k->asks_verdicts)
 		k->verdicts_asked = op2(e, REG_P, "setp.ge.u64", i, POINTER(k, verdicts_from));
-	if (!s->test && !(k->half && k->half->apart)) {
+	if (!s->test && !(k->half && k->half->apart) && !found) {
 		Reg param = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, param));
-		k->param_number = param;
-		if (!in_steps(k))
-			ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), param, P_COUNT * 8));
+		ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), param, P_COUNT * 8));
 	}
-	Reg ends = imm(0);
-	if (direct && in_steps(k)) /* loaded later */
-		ends = reg(e, REG_R);
-	else if (s->solo && !k->half)
-		ends = load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch));
+	Reg ends = s->solo && !k->half && !found
+	               ? load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch))
+	               : imm(0);
 	bool early = k->kept || k->regular || (k->half && (k->half->direct || k->half->once));
 	if (!early) { /* else they are there, or under way */
 		weights_stage(k);
@@ -573,13 +596,13 @@ static void updates_emit(Kernel *k)
 	else if (k->half)
 		update_leaves(k, update, staged, &b);
 	else if (direct)
-		update_direct(k, update, next_update(k, in_cycle, cycle), staged, ends, &b);
+		update_direct(k, update, next_update(k, in_cycle, cycle), staged, &coming, &b);
 	else
 		update_leaves(k, update, staged, &b);
 	if (k->half && k->half->apart)
 		apart_check(k, update, done, i, in_cycle);
 	else if (s->solo && !k->half)
-		epoch_check(k, update, ends, done);
+		epoch_check(k, update, found ? coming_ends(k, coming.record) : ends, done);
 	else
 		stop_check(k, update, done);
 	ins(e, "add.u64 $, $, 1", i, i);

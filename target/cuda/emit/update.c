@@ -17,10 +17,24 @@ void rule_numbers_load(Kernel *k, RuleNumbers *n)
 {
 	const Formula *f = k->s->formula;
 
-	*n = (RuleNumbers){ .rate = number_load(k, P_RATE) };
+	_Static_assert(P_COUNT <= 64, "bits of a word");
+	*n = (RuleNumbers){ .rate = number_load(k, P_RATE), .has = (uint64_t)1 << P_RATE };
+	for (uint32_t i = 0; i < f->ops; i++)
+		if (f->op[i].op == OP_PARAM && f->op[i].a != P_RATE) {
+			n->wide[f->op[i].a] = number_load(k, f->op[i].a);
+			n->has |= (uint64_t)1 << f->op[i].a;
+		}
+}
+
+RuleNumbers rule_numbers_kept(Kernel *k, Reg at, uint32_t offset)
+{
+	const Formula *f = k->s->formula;
+	RuleNumbers n = { .rate = load(k->e, REG_G, "ld.shared.f64", at, offset + 8 * P_RATE) };
+
 	for (uint32_t i = 0; i < f->ops; i++)
 		if (f->op[i].op == OP_PARAM && f->op[i].a != P_RATE)
-			n->wide[f->op[i].a] = number_load(k, f->op[i].a);
+			n.wide[f->op[i].a] = load(k->e, REG_G, "ld.shared.f64", at, offset + 8 * f->op[i].a);
+	return n;
 }
 
 void rule_numbers_take(Kernel *k, RuleNumbers *n)
