@@ -360,6 +360,8 @@ static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
 		count = w->count;
 	else if (w->example)
 		count = epochs_cut(w, min_u64(count, prepared_updates(w)));
+	else if (count < w->count) /* the next job would need a schedule of its own for the rest of an epoch */
+		count = epochs_cut(w, count);
 	if (w->from)
 		w->from->prepare(w->from->of, w->passed + count);
 

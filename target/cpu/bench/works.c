@@ -273,6 +273,7 @@ static void row_options(Ctx *cx, Row *r)
 /* As in a run. */
 enum { EPOCHS_AT_ONCE = 64, EXAMPLES_AT_ONCE = 4096 };       /* unless the target says otherwise; */
 enum { UPDATES_AT_ONCE = 8192, MOST_EPOCHS_AT_ONCE = 1024 }; /* a GPU takes 20 us for each, however small */
+enum { ORDERED_AT_ONCE = 1 << 22 };                          /* examples: their order is made before */
 
 /* The order of one epoch, or of those of a bulk update. */
 static uint64_t *row_order(Ctx *cx, const Row *r)
@@ -306,7 +307,7 @@ void row_start(Ctx *cx, Row *r)
 	net_weights(r->net, 1, 0, ALL_LINKS, weights);
 	r->target->set(r->program, 0, 0, ALL_LINKS, weights);
 	r->target->bind(cx, r->program, r->data);
-	r->at_once = caps.bulk ? min_u64(caps.bulk, UPDATES_AT_ONCE * r->batch) : EXAMPLES_AT_ONCE;
+	r->at_once = caps.bulk ? min_u64(ORDERED_AT_ONCE, UPDATES_AT_ONCE * r->batch) : EXAMPLES_AT_ONCE;
 	r->epochs = min_u64(r->at_once / r->examples, caps.bulk ? MOST_EPOCHS_AT_ONCE : EPOCHS_AT_ONCE);
 	if (caps.bulk && r->batch == r->examples) /* no order, which has a limit */
 		r->epochs = MOST_EPOCHS_AT_ONCE;
