@@ -46,7 +46,7 @@ typedef struct ShapeCost {
 	double floor, block_rate;
 } ShapeCost;
 static const ShapeCost costs[SHAPES][2] = {
-	[SHAPE_COLUMNS] = { { 5.4e-6, 0.3e12 }, { 2.7e-6, 1.4e12 } },
+	[SHAPE_COLUMNS] = { { 4.8e-6, 0.3e12 }, { 2.55e-6, 1.4e12 } },
 	[SHAPE_RESIDENT] = { { 13.8e-6, 0.405e12 }, { 6e-6, 1.4e12 } },
 	[SHAPE_TILES] = { { 36e-6, 0.16e12 }, { 25e-6, 0.6e12 } },
 	[SHAPE_GENERAL] = { { 100e-6, 0.02e12 } },
