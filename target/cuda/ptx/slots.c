@@ -4,12 +4,15 @@
  *
  * Must hold: what the emulator finds out does not change. A register that may be read before it is written is live at
  * the beginning, so that no other one has had its slot. Lanes that diverged are at different places of the text, where
- * one slot may be two registers: each lane has its own words of it, as all registers of a slot have the same width. */
+ * one slot may be two registers: each lane has its own words of it, as all registers of a slot have the same width.
+ * Time and memory are bounded by the length of the text: kernels that would take more keep the slots they have. */
 #include <string.h>
 
 #include "warp.h"
 
 enum { BITS = 64 };
+enum { FEW_SLOTS = 1 << 12, SLOTS_EACH = 8 }; /* that are shared: so many, and some for each instruction, at most */
+enum { MOST_WORDS = 1 << 20, MOST_PASSES = 1000 }; /* of liveness: of all blocks; over all blocks */
 typedef enum RegisterKind { KIND_WORD, KIND_WIDE, KIND_PREDICATE, KINDS } RegisterKind;
 
 typedef struct Range { /* of instructions; last < first: none */
@@ -147,21 +150,24 @@ static bool flow_back(Slots *s, uint32_t block)
 	return changed;
 }
 
-static void liveness_find(Slots *s)
+static bool liveness_find(Slots *s)
 {
 	uint64_t all = (uint64_t)s->blocks * s->words;
 	bool changed = all > 0;
 
+	if (all > MOST_WORDS)
+		return false;
 	s->in = NEW(s->a, all, uint64_t);
 	s->out = NEW(s->a, all, uint64_t);
 	s->used = NEW(s->a, all, uint64_t);
 	s->set = NEW(s->a, all, uint64_t);
 	code_visit(s, block_occurrence);
-	while (changed) {
+	for (uint32_t pass = 0; changed && pass < MOST_PASSES; pass++) {
 		changed = false;
 		for (uint32_t b = s->blocks; b-- > 0;)
 			changed |= flow_back(s, b);
 	}
+	return !changed;
 }
 
 /* These are live at the instruction. */
@@ -268,6 +274,8 @@ static void kinds_find(Slots *s, const Registers *all, uint64_t count)
 
 void slots_share(Kernel *k, Arena *a, const Registers *all, uint64_t count)
 {
+	if (k->slots > FEW_SLOTS + SLOTS_EACH * k->length)
+		return;
 	Slots s = { .k = k, .a = a, .slots = k->slots };
 	uint32_t *to = NEW(a, (uint64_t)k->slots + 1, uint32_t), each[KINDS] = { 0 };
 
@@ -280,7 +288,8 @@ void slots_share(Kernel *k, Arena *a, const Registers *all, uint64_t count)
 	blocks_find(&s);
 	code_visit(&s, occurrence);
 	number_crossing(&s);
-	liveness_find(&s);
+	if (!liveness_find(&s))
+		return;
 	ranges_extend(&s);
 	slots_assign(&s, to, each);
 	for (uint32_t i = 0; i < s.slots; i++) /* wide ones first: words of both halves are adjacent */
