@@ -139,6 +139,8 @@ static void instructions(void **state)
 		  "xor.b32 %r4, %r3, %tid; sub.u32 %r5, %r3, %tid; bra both; even: cvt.u64.u32 %d1, %tid; add.u64 %d2, %d1, 2; "
 		  "cvt.u32.u64 %r6, %d2; sub.u32 %r5, %r6, %tid; sub.u32 %r5, %r5, 1; both: add.u32 %r0, %r5, %r2;",
 		  2 },
+		/* far more registers than instructions: these keep their slots */
+		{ "{ .reg .u32 %x<1048576>; mov.u32 %x1048575, 5; add.u32 %r0, %x1048575, 1; }", 6 },
 		{ "mov.u64 %d1, table; ld.global.v2.u32 {_, %r1}, [%d1]; ld.global.s32 %r2, [table+8]; add.u32 %r0, %r1, %r2;",
 		  19 },
 		{ "mov.u32 %r1, 0x80ff; st.shared.u16 [dynamic], %r1; ld.shared.u8 %r2, [dynamic]; ld.shared.s8 %r3, "
@@ -688,6 +690,10 @@ static void texts_refused(void **state)
 		const char *text, *words;
 	} rows[] = {
 		{ "add.f32 %f0, %f1, %f2;", "write .rn" },
+		{ "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {_}, [%r3];", "every result here needs a register" },
+		{ "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {_, %f1, %f2, %f3}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, "
+		  "{%f0, %f1, %f2, %f3};",
+		  "every result here needs a register" },
 		{ "mul.ftz.f32 %f0, %f1, %f2;", "write .rn" },
 		{ "nonsense.u32 %r0;", "nonsense.u32 is not known" },
 		{ "add.u32 %r0, %r1, %d1;", "is .b64, the instruction takes .u32" },

@@ -54,8 +54,7 @@ static void parse_product(Parser *p, Insn *i, uint32_t tiles)
 	i->op = OP_GROUP_PRODUCT;
 	i->width = (uint8_t)tiles;
 	i->list = sum;
-	if (take_list(p, sum, 4 * tiles, T_F32, true, false) != 4 * tiles)
-		parse_fail(p, at, NULL, "expected %u registers", 4 * tiles);
+	take_registers(p, sum, 4 * tiles, T_F32, true);
 	ptx_expect(p, ",");
 	if (ptx_is(p->now, "{")) {
 		i->sub |= IN_REGISTERS;

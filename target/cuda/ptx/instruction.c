@@ -624,15 +624,11 @@ static void parse_warp_sum(Parser *p, Insn *i, Parts *s)
 /* Registers in braces: count of them, all results or all sources. */
 static void take_fragment(Parser *p, Insn *i, uint32_t count, Type t, bool result)
 {
-	Token at = p->now;
-	uint32_t taken = take_list(p, result ? i->d : i->a + i->sources, count, t, result, false);
-
-	if (taken != count)
-		parse_fail(p, at, NULL, "expected %u registers", count);
+	take_registers(p, result ? i->d : i->a + i->sources, count, t, result);
 	if (result)
-		i->results = (uint8_t)taken;
+		i->results = (uint8_t)count;
 	else
-		i->sources += (uint8_t)taken;
+		i->sources += (uint8_t)count;
 }
 
 /* The one shape of products: 16 by 8, 16 deep, bf16 operands, f32 sums. */

@@ -193,3 +193,14 @@ uint32_t take_list(Parser *p, uint32_t *slot, uint32_t most, Type t, bool result
 	ptx_expect(p, "}");
 	return n;
 }
+
+void take_registers(Parser *p, uint32_t *slot, uint32_t count, Type t, bool result)
+{
+	Token at = p->now;
+
+	if (take_list(p, slot, count, t, result, false) != count)
+		parse_fail(p, at, NULL, "expected %u registers", count);
+	for (uint32_t i = 0; i < count; i++)
+		if (slot[i] == NO_SLOT)
+			parse_fail(p, at, "name one that nothing reads", "every result here needs a register");
+}

@@ -216,8 +216,7 @@ static void chain_add(Chain *c, uint32_t at, uint32_t slot)
 	c->head[at] = slot + 1;
 }
 
-/* A register takes the slot that was left last, or a new one. Returns the number of slots; to: numbers among those of
- * the kind. */
+/* A register takes the slot that was left last, or a new one. to: numbers among those of the kind; count: how many. */
 static void slots_assign(const Slots *s, uint32_t *to, uint32_t count[KINDS])
 {
 	Chain begins = chain_new(s), ends = chain_new(s);

@@ -274,6 +274,7 @@ uint32_t special_slot(Parser *p, uint32_t which);
 void take_address(Parser *p, Insn *i, Space space); /* a source and the offset */
 /* { a, b }: returns how many; result: _ is allowed. */
 uint32_t take_list(Parser *p, uint32_t *slot, uint32_t most, Type t, bool result, bool at_least);
+void take_registers(Parser *p, uint32_t *slot, uint32_t count, Type t, bool result); /* just so many, none of them _ */
 void alu_names_make(Parser *p);
 
 /* ---- slots.c ---- */
