@@ -12,7 +12,7 @@
 #include "model.h"
 #include "train.h"
 
-enum { RANDOM_CASES = 4096, RANDOM_SEQUENCE = 20, MOST_PICKS = 1 << 16 };
+enum { RANDOM_CASES = 4096, RANDOM_SEQUENCE = 20, MOST_PICKS = 1 << 16, RATED_UPDATES = 4096 };
 
 static const StopFlag never = 0;
 static const double one_time = 0.02, all_time = 0.25; /* seconds: of one measurement, of all measurements of a rate */
@@ -228,6 +228,7 @@ double rates_alone(Ctx *cx, const Net *net, const Data *data, uint32_t threads, 
 		              .until = &until,
 		              .stop = &never };
 	bulk_init(t.bulk, &cx->scratch);
+	t.bulk->call_updates = RATED_UPDATES;
 	if (t.target->run_updates && do_bulk(&t) > 0)
 		return best_seconds(&t, do_bulk);
 	t.picks = t.examples < MOST_PICKS ? t.examples : MOST_PICKS;

@@ -127,7 +127,8 @@ typedef struct Batch {
 
 /* Updates for Target.run_updates, within one epoch or across several. The target stops early after an epoch that
  * reaches `until`, after an update whose error is not finite, and at the end of an epoch whose weights are not; or it
- * does nothing, and running update by update finds where that begins. */
+ * does nothing, and running update by update finds where that begins. It may also do fewer updates, up to the end of an
+ * epoch if it has reached one, and is called again. */
 typedef struct Updates {
 	uint64_t examples, batch; /* of an epoch; of an update: the last of an epoch has the rest */
 	uint64_t done;            /* examples of the first epoch that came before */

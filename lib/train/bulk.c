@@ -10,11 +10,11 @@
 
 #include "loop.h"
 
-enum { FIRST_UPDATES = 256, MOST_UPDATES = 1 << 14 }; /* of the first call; of any */
-enum { MOST_EXAMPLES = 4096 };                        /* that are shuffled, if the target says nothing else */
-enum { FEW_EPOCHS = 64 };                             /* at most, unless a call takes as long as some epochs */
-enum { MOST_THREADS = 8 };                            /* that make orders of examples */
-enum { FEW_DIFFERENT = 64, MANY_DIFFERENT = 2048 };   /* updates whose numbers differ, likewise */
+enum { FIRST_UPDATES = 16, MOST_UPDATES = 1 << 14 }; /* of the first call; of any */
+enum { MOST_EXAMPLES = 4096 };                       /* that are shuffled, if the target says nothing else */
+enum { FEW_EPOCHS = 64 };                            /* at most, unless a call takes as long as some epochs */
+enum { MOST_THREADS = 8 };                           /* that make orders of examples */
+enum { FEW_DIFFERENT = 64, MANY_DIFFERENT = 2048 };  /* updates whose numbers differ, likewise */
 
 /* Examples of updates that follow each other in one epoch. */
 struct OrderPart {

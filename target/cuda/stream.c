@@ -56,7 +56,7 @@ static uint64_t updates_run(Cuda *c, const Work *w)
 		more = rest.count && rest.epochs && job_prepare(c, &rest, &run[(k + 1) % SLOTS]);
 		uint64_t some = job_finish(c, r);
 		done += some;
-		more &= some == planned && !c->last.stop && !c->last.infinite;
+		more &= some == planned && !c->last.stop && !c->last.infinite && !(w->from && *w->from->stop);
 	}
 	return done;
 }
