@@ -177,7 +177,9 @@ void bar_wait_all(Columns *c, Reg at, Reg parity);        /* or elsewhere */
 void word_send(Columns *c, Reg to, Reg word, Reg bar);
 void words_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg *v, uint32_t count, Reg bar); /* 1 or 2 */
 void quad_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg v[4], Reg bar);
-void bulk_send(Columns *c, Reg to, Reg from, uint32_t bytes, Reg bar); /* all that threads have stored, and fenced */
+/* Bytes that others have stored before a barrier, after which this thread has fenced (bulk_fence): a fence of proxies
+ * may stand anywhere between the store and the copy. */
+void bulk_send(Columns *c, Reg to, Reg from, uint32_t bytes, Reg bar);
 void cluster_sync(Columns *c);
 void meet(Columns *c, Reg named, uint32_t warps);
 void tell(Columns *c, Reg named, uint32_t warps); /* that others meet */
