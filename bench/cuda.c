@@ -43,7 +43,7 @@ static void train(Program *p, const Options *o, uint64_t examples, uint64_t batc
                   uint64_t updates)
 {
 	static const StopFlag never = 0;
-	uint64_t each = ceil_div(examples, batch), at = 0;
+	uint64_t each = ceil_div(examples, batch), at = 0, passed = 0;
 	assert(each > 0);
 	Update u;
 
@@ -61,9 +61,12 @@ static void train(Program *p, const Options *o, uint64_t examples, uint64_t batc
 			          .same = true,
 			          .until = &(Until){ -1, 2, 2 },
 			          .stop = &never,
-			          .tally = tally };
+			          .tally = tally,
+			          .epoch = passed / each,
+			          .few_counts = true };
 		uint64_t done = target_cuda.run_updates(p, &s);
 		updates -= done;
+		passed += done;
 		at = (at + done) % each;
 	}
 }

@@ -96,10 +96,8 @@ static void draw_series(Canvas *cv, const Curve *c, Series *of, const Axis *y, u
 	bool pen = false;
 	for (size_t i = 0, x0 = 0, y0 = 0; i < n; i++) {
 		double epoch = (double)c->point[i].epoch, v = of(&c->point[i]);
-		if (!isfinite(v)) {
-			pen = false;
+		if (!isfinite(v)) /* a line from the point before to the next one */
 			continue;
-		}
 		size_t x1 = (size_t)dot_at(last > first ? (epoch - first) / (last - first) : 0, cv->dots_x);
 		size_t y1 = (size_t)dot_at(1 - axis_place(y, v), cv->dots_y);
 		draw_line(cv, (int)(pen ? x0 : x1), (int)(pen ? y0 : y1), (int)x1, (int)y1, mark);

@@ -310,7 +310,8 @@ typedef int mp_report_fn(void *user, mp_run *run, const mp_report *report);
 MP_API mp_status mp_run_train(mp_run *run, const mp_data *data, const mp_data *test, mp_report_fn *report, void *user);
 MP_API const mp_report *mp_run_get_report(const mp_run *run);
 
-/* A point of the learning curve. */
+/* A point of the learning curve. right: NaN where it was not counted: a GPU counts some epochs only, if the option
+ * `until` is never. */
 typedef struct mp_point {
 	size_t size;
 	uint64_t epoch;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports of a run. In: its Position, with tallies of the last epoch and test. Out: mp_report, points of its history,
  * whether `until` is reached. */
+#include <math.h>
+
 #include "run.h"
 
 /* Connections computed for so many cases: a link is computed at every tick. */
@@ -49,8 +51,17 @@ bool until_reached(const Until *u, const Tally *t)
 	       tally_mean(t) < u->error;
 }
 
+bool epoch_counted(uint64_t number)
+{
+	uint64_t every = 1;
+
+	while (number / every >= 64)
+		every *= 2;
+	return number % every == 0;
+}
+
 /* When the history is full, every other point is dropped and the stride doubles. */
-void report_note(Run *r)
+void report_note(Run *r, bool counted)
 {
 	if (r->points == COUNT(r->history)) {
 		for (uint32_t i = 0; i < r->points / 2; i++)
@@ -64,5 +75,13 @@ void report_note(Run *r)
 	while (r->points && r->history[r->points - 1].epoch >= p->epoch) /* noted before a rollback */
 		r->points--;
 	r->history[r->points++] =
-		(mp_point){ sizeof(mp_point), p->epoch, p->error, p->right, p->test_error, p->test_right };
+		(mp_point){ sizeof(mp_point), p->epoch, p->error, counted ? p->right : NAN, p->test_error, p->test_right };
+}
+
+void report_note_last(Run *r)
+{
+	mp_point *last = r->points ? &r->history[r->points - 1] : NULL;
+
+	if (last && last->epoch == r->at.epoch)
+		last->right = r->report.right;
 }

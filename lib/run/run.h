@@ -119,7 +119,8 @@ void target_choose(Run *r, const Data *data); /* sets the option, with a note */
 /* ---- report.c: reports and history ------------------------------------------------------------- */
 
 void report_fill(Run *r, const Data *data, double rate); /* r->report, from r->at */
-void report_note(Run *r);                                /* appends r->report to the history */
+void report_note(Run *r, bool counted);                  /* appends r->report to the history; counted: it has counts */
+void report_note_last(Run *r);                           /* the last epoch of a run has counts */
 
 /* ---- finite.c: divergence ---------------------- ------------------------------------------------ */
 

@@ -142,8 +142,12 @@ typedef struct Updates {
 	bool same;            /* there is only one, for all */
 	const Until *until;
 	const StopFlag *stop;
-	Tally *tally; /* of each epoch: added to */
+	Tally *tally;    /* of each epoch: added to */
+	uint64_t epoch;  /* how many came before the first one */
+	bool few_counts; /* right and within are read of the last epoch that it ends, and of those of epoch_counted */
 } Updates;
+/* Is the epoch of this number, from 1 on, one whose counts are always formed? 32 are, while the number doubles. */
+bool epoch_counted(uint64_t number); /* report.c */
 
 /* The contribution of one rank to a batch: sums and tallies of its leaves. */
 enum { MOST_SUMS = 2 * 12 }; /* maximal subtrees of any range of up to MAX_LEAVES leaves */

@@ -6,6 +6,7 @@
  * Calls last some hundredths of a second: the clock is read between them, for reports, ticks and the end, and a target
  * may lose time at their ends. */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "loop.h"
@@ -56,11 +57,20 @@ static void orders_init(Bulk *m, Arena *a)
 	m->example = arena_alloc_raw(a, most_examples(m), sizeof *m->example);
 }
 
+/* Nothing but a report and some points of the history shows how many cases are right. */
+static bool needs_few_counts(const Bulk *m)
+{
+	const Until *u = m->until;
+
+	return bulk_examples(m) && isnan(u->error) && isnan(u->right) && isnan(u->within);
+}
+
 void bulk_init(Bulk *m, Arena *a)
 {
 	if (m->order->shuffled)
 		orders_init(m, a);
 	m->call_updates = FIRST_UPDATES;
+	m->few_counts = needs_few_counts(m);
 	m->different = bulk_examples(m) ? MANY_DIFFERENT : FEW_DIFFERENT;
 	m->update = NEW(a, m->different, Update);
 }
@@ -166,7 +176,9 @@ uint64_t bulk_run(Bulk *m, const Position *at, uint64_t updates)
 	                                                      .same = m->same,
 	                                                      .until = m->until,
 	                                                      .stop = m->stop,
-	                                                      .tally = m->tally });
+	                                                      .tally = m->tally,
+	                                                      .epoch = at->epoch,
+	                                                      .few_counts = m->few_counts });
 }
 
 /* ---- in the training loop ---- */

@@ -91,7 +91,7 @@ Status epoch_end(Loop *l, double rate, bool finite)
 	report_fill(r, l->data, rate);
 	r->report.solved = until_reached(&l->until, &at->last);
 	TRY(note_best(l));
-	report_note(r);
+	report_note(r, !l->updates.few_counts || epoch_counted(at->epoch));
 	l->observer->after_epoch(r->guard);
 	return MP_OK;
 }

@@ -68,6 +68,7 @@ static Status last_report(Loop *l, double rate, const char *reason)
 
 	report_fill(r, l->data, rate);
 	r->report.stopped_by = reason;
+	report_note_last(r);
 	if (!run_finite(r))
 		diverged(l, r->at.epoch + (r->at.done > 0));
 	run_fingerprint(r, r->fingerprint);

@@ -34,6 +34,7 @@ typedef struct Bulk {
 	bool same;                                         /* all updates have the numbers of the first */
 	uint64_t different;                                /* updates of a call whose numbers differ, at most */
 	Update *update;                                    /* [different] */
+	bool few_counts;                                   /* as in Updates */
 	Tally tally[BULK_EPOCHS];                          /* of each epoch */
 } Bulk;
 /* Threads for orders of examples; NULL: the target is slower than one. A GPU takes less time for an epoch. */

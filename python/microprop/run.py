@@ -386,7 +386,7 @@ class Run:
     def curve(self) -> np.ndarray:
         """The learning curve of the last training: epoch, error, right, test_error, test_right (NaN without test data).
 
-        At most 512 points.
+        At most 512 points. right is NaN where it was not counted: a GPU counts some epochs only, if until is "never".
         """
         names = ("epoch", "error", "right", "test_error", "test_right")
         rows: List[Any] = []

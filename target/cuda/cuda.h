@@ -273,6 +273,8 @@ typedef struct Work {
 	uint64_t passed;               /* of updates that came before in these */
 	uint64_t first;                /* example of the first update, if example is NULL */
 	uint64_t first_update;         /* how many came before, for noise */
+	uint64_t epoch;                /* as of Updates, */
+	bool few_counts;               /* too */
 	uint32_t leaf_first, leaf_end; /* only these leaves of the update, a subtree, or any for a test; leaf_end 0: all */
 	const Update *update;
 	bool same;
@@ -304,6 +306,7 @@ enum {
 	PART_RESULT,
 	PART_TALLY,
 	PART_BARRIER,
+	PART_COUNTED,
 	PART_PARAM, /* those before change with every job */
 	PART_UPDATE,
 	PART_LEAF,

@@ -405,7 +405,23 @@ static double *params_of(Cuda *c, const Work *w, uint64_t *count)
 	return param;
 }
 
-static void parts_take(Cuda *c, const Work *w, CallPart part[PARTS])
+/* Which of the updates need verdicts. Counts of the last epoch that ends in the job are always there, whatever comes
+ * after it; an epoch that the job begins may be the last of the next one. */
+static const uint8_t *counted_make(Cuda *c, const Work *w, uint64_t updates)
+{
+	uint64_t each = ceil_div(w->examples, w->batch), left = ceil_div(w->examples - w->done, w->batch);
+	uint64_t ended = updates < left ? 0 : 1 + (updates - left) / each, at = 0;
+	uint8_t *counted = NEW(&c->temp, updates + 1, uint8_t);
+
+	for (uint64_t i = 0; at < updates; i++) {
+		uint64_t some = min_u64(i ? each : left, updates - at);
+		memset(counted + at, !w->few_counts || i + 1 >= ended || epoch_counted(w->epoch + i + 1), some);
+		at += some;
+	}
+	return counted;
+}
+
+static void parts_take(Cuda *c, const Work *w, uint64_t updates, CallPart part[PARTS])
 {
 	Schedule *s = c->schedule;
 	uint64_t params, n = 0;
@@ -416,6 +432,7 @@ static void parts_take(Cuda *c, const Work *w, CallPart part[PARTS])
 		[PART_RESULT] = { o ? o->result : NULL, networks * sizeof(JobResult), 0 },
 		[PART_TALLY] = { o ? o->tally : w->tally, (o ? networks * SOLO_EPOCHS : w->epochs) * sizeof *w->tally, 0 },
 		[PART_BARRIER] = { NULL, (2 + TEAM_BARRIERS * (uint64_t)c->teams) * sizeof(uint32_t), 0 },
+		[PART_COUNTED] = { o || !w->examples ? NULL : counted_make(c, w, updates), o ? 0 : updates, 0 },
 		[PART_UPDATE] = { s->update, s->updates * sizeof *s->update, 0 },
 		[PART_LEAF] = { s->leaf, s->leaves * sizeof *s->leaf, 0 },
 		[PART_CHUNK] = { s->chunk, s->chunks * sizeof *s->chunk, 0 },
@@ -561,7 +578,7 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 	}
 	if (w->solo)
 		solo_fill(w->solo, j, c->schedule->case_count);
-	parts_take(c, w, part);
+	parts_take(c, w, r->updates, part);
 	j->result = part_of(c, &part[PART_RESULT]);
 	j->tally = part_of(c, &part[PART_TALLY]);
 	j->barrier = part_of(c, &part[PART_BARRIER]);
@@ -573,6 +590,7 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 	j->numbers = part_of(c, &part[PART_NUMBER]);
 	j->step_at = part_of(c, &part[PART_STEP_AT]);
 	j->step_row = part_of(c, &part[PART_STEP_ROW]);
+	j->counted = part_of(c, &part[PART_COUNTED]);
 	j->param = part_of(c, &part[PART_PARAM]);
 	if (c->now->streamed)
 		slot_fill(c, c->schedule == c->schedules ? 0 : 1, r->schedule->stream, r->schedule->streams, &j->data);

@@ -31,6 +31,7 @@ static Work work_after(const Work *w, uint64_t done)
 		rest.done = rest.done + n == w->examples ? 0 : rest.done + n;
 		if (!rest.done) {
 			rest.tally++;
+			rest.epoch++;
 			rest.epochs--;
 		}
 	}

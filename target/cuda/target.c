@@ -180,6 +180,8 @@ static uint64_t cuda_run_updates(Program *p, const Updates *s)
 	                            .same = s->same,
 	                            .until = s->until,
 	                            .tally = s->tally,
+	                            .epoch = s->epoch,
+	                            .few_counts = s->few_counts,
 	                            .epochs = (uint32_t)epochs });
 	c->device_newer = true;
 	return done;

@@ -153,7 +153,7 @@ static void train_cpu(Pair *p)
 	}
 }
 
-static uint64_t run_cuda(Pair *p, const Until *until)
+static uint64_t run_cuda(Pair *p, const Until *until, bool few_counts)
 {
 	Updates all = { .examples = p->n.cases,
 		            .batch = p->n.batch,
@@ -163,12 +163,29 @@ static uint64_t run_cuda(Pair *p, const Until *until)
 		            .same = p->n.same,
 		            .until = until,
 		            .stop = &p->cuda.stop,
-		            .tally = p->have };
+		            .tally = p->have,
+		            .epoch = 1000,
+		            .few_counts = few_counts };
 
 	return p->cuda.target->run_updates(p->cuda.program, &all);
 }
 
-static void train_cuda(Pair *p) { assert_int_equal(run_cuda(p, &(Until){ NAN, NAN, NAN }), p->count); }
+/* Epochs whose counts were left out, in all networks. */
+static uint64_t uncounted;
+
+/* Counts of epochs that nobody reads may be missing: all but the last that ends. */
+static void train_cuda(Pair *p)
+{
+	assert_int_equal(run_cuda(p, &(Until){ NAN, NAN, NAN }, p->n.same), p->count);
+	for (uint64_t k = 0; p->n.same && (k + 2) * p->each <= p->count; k++) {
+		Tally *t = &p->have[k];
+		if (t->right || t->within)
+			continue;
+		t->right = p->want[k].right;
+		t->within = p->want[k].within;
+		uncounted += t->right || t->within;
+	}
+}
 
 static bool same_results(Pair *p)
 {
@@ -241,6 +258,7 @@ static void columns_agree(void **state)
 	}
 	unsetenv("MICROPROP_CUDA_DUMP");
 	remove(dump);
+	assert_true(uncounted > 3);
 	assert_true(used[0] * 2 <= wanted && used[1] > 3 &&
 	            used[2] > 3); /* others have a team of one block, or words that are measured one by one */
 }
@@ -261,12 +279,12 @@ static bool stops(Pair *p, uint64_t *broken)
 		assert_true(false);
 	}
 	p->count = count;
-	assert_int_equal(run_cuda(p, &(Until){ p->want[0].error / p->want[0].weight * 1.0001, 2, 2 }), p->each);
+	assert_int_equal(run_cuda(p, &(Until){ p->want[0].error / p->want[0].weight * 1.0001, 2, 2 }, false), p->each);
 	assert_true(same_results(p));
 	for (uint64_t i = 0; i < p->cuda.net->links; i++)
 		p->a[i] = 3e38;
 	p->cuda.target->set(p->cuda.program, 0, 0, ALL_LINKS, p->a);
-	*broken += run_cuda(p, &(Until){ NAN, NAN, NAN }) == 1;
+	*broken += run_cuda(p, &(Until){ NAN, NAN, NAN }, false) == 1;
 	return true;
 }
 

@@ -89,9 +89,24 @@ static void same_update(Trial *t, Batch b, uint64_t number)
 	same_weights(t);
 }
 
-/* Several in one launch, of some examples each; shuffled: in another order; same: with the same numbers. */
+/* Epochs whose counts were left out, in all networks. */
+static uint64_t uncounted;
+
+/* Counts of an epoch that nobody reads may be missing, nothing else. */
+static void same_epoch(const Trial *t, Tally want, Tally have, bool counted)
+{
+	if (!counted && !have.right && !have.within) {
+		uncounted += want.right || want.within;
+		want.right = want.within = 0;
+	}
+	same_tally(t, "an epoch", want, have);
+}
+
+/* Several in one launch, of some examples each; shuffled: in another order; same: with the same numbers, and few
+ * counts. */
 static void same_updates(Trial *t, uint64_t number, uint64_t batch, bool shuffled, bool same)
 {
+	enum { BEFORE = 1000 }; /* epochs: counts of none of the next few are needed */
 	uint64_t each = (t->examples + batch - 1) / batch, count = EPOCHS * each < 20 ? EPOCHS * each : 20, at = 0,
 			 done = 0;
 	Update *u = calloc(count, sizeof *u);
@@ -120,7 +135,9 @@ static void same_updates(Trial *t, uint64_t number, uint64_t batch, bool shuffle
 		            .same = same,
 		            .until = &(Until){ NAN, NAN, NAN },
 		            .stop = &t->cuda.stop,
-		            .tally = have };
+		            .tally = have,
+		            .epoch = BEFORE,
+		            .few_counts = same };
 	if (stream_fits((const Cuda *)t->cuda.program, batch)) {
 		done = t->cuda.target->run_updates(t->cuda.program, &all);
 		assert_int_equal(done, count);
@@ -137,8 +154,9 @@ static void same_updates(Trial *t, uint64_t number, uint64_t batch, bool shuffle
 			from += n;
 		}
 	}
+	assert_false(epoch_counted(BEFORE + 1) || epoch_counted(BEFORE + EPOCHS));
 	for (uint64_t k = 0; k * each < count; k++)
-		same_tally(t, "an epoch", want[k], have[k]);
+		same_epoch(t, want[k], have[k], !same || (k + 2) * each > count);
 	same_weights(t);
 	free(u);
 	free(order);
@@ -273,6 +291,7 @@ static void random_networks_agree(void **state)
 {
 	(void)state;
 	agree_all((Draft){ .plain = false }, 18);
+	assert_true(uncounted > 0);
 }
 
 /* ---- mutants ---- */

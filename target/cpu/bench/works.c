@@ -331,7 +331,9 @@ static uint64_t row_updates(Row *r)
 		          .same = true,
 		          .until = &until,
 		          .stop = &never,
-		          .tally = t };
+		          .tally = t,
+		          .epoch = r->updates * r->batch / r->examples,
+		          .few_counts = true };
 	uint64_t most = r->at_once / r->batch, left = (r->examples - r->done + r->batch - 1) / r->batch;
 
 	s.count = r->epochs ? r->epochs * left : left < most ? left : most;

@@ -256,6 +256,7 @@ void judge_emit(Columns *c)
 	update_begin(c);
 	tallied_wait(c);
 	Kernel *one = update_kernel(c);
+	one->number = c->update;
 	one->sends_judged = true;
 	one->bad = op2(e, REG_P, "setp.ne.u32", imm(0), imm(0));
 	one->judged_to = remote(c, c->turn, add(e, k->memory, imm(k->at_judged)));

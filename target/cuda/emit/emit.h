@@ -207,8 +207,7 @@ typedef struct Kernel {
 	Reg list;                    /* of the numbers of rows, if not all are processed: type D; */
 	Reg time;                    /* time step of these: type R; all begin a sequence: 0 */
 	struct Coming *coming;       /* NULL, or what is loaded step by step for the next leaf: leaf.c */
-	bool asks_verdicts;          /* not all updates need verdicts of rows: */
-	Reg verdicts_asked;          /* P: this one does */
+	Reg verdicts_asked;          /* P: networks of their own: the update needs verdicts of rows */
 	struct RuleNumbers *numbers; /* NULL: gradients are stored as sums of the leaf; else the rule is applied at once */
 	struct Prepared *prepared;   /* what update_prepare has loaded; NULL: nothing */
 	bool times_steps;            /* thread 0 counts cycles of each step */

@@ -315,7 +315,8 @@ typedef struct Job {
 	const double *param;             /* [][P_COUNT] */
 	Tally *tally;                    /* of epochs */
 	double until_error, until_right, until_within;
-	uint64_t verdicts_from; /* networks of their own: number of the first update whose verdicts are asked for */
+	const uint8_t *counted; /* [updates] 1: verdicts are asked for; */
+	uint64_t verdicts_from; /* networks of their own: they are from the update of this number on */
 	JobResult *result;
 	uint8_t *images; /* [leaves] index lists by input, as shared memory has them; NULL: kernels make them */
 	uint32_t leaves; /* of all updates of the cycle */

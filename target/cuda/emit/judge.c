@@ -436,38 +436,71 @@ static Reg largest_right(Kernel *k, const JudgedRow *r, Reg count)
 	           op1(e, REG_P, "not.pred", op2(e, REG_P, "or.pred", several, one)));
 }
 
-static void verdict_store(Kernel *k, JudgedRow *r)
+/* Has the row any target? count: R, how many, if not all have one. */
+static Reg is_scored(Kernel *k, const JudgedRow *r, Reg *count)
 {
 	Emit *e = k->e;
-	const Job *j = k->s->job;
-	Reg far = predicate(e, false), count = op1(e, REG_R, "mov.u32", imm(0)), right, farthest = zero_float(e);
-	Reg threshold = param_f(k, offsetof(Job, threshold));
 
-	for (uint32_t n = 0; n < j->outputs; n++) {
+	*count = op1(e, REG_R, "mov.u32", imm(has_words(k) ? k->s->job->outputs : 0));
+	for (uint32_t n = 0; n < k->s->job->outputs && !has_words(k); n++)
+		ins(e, "@$ add.u32 $, $, 1", is_number(e, target(k, r, n)), *count, *count);
+	return op2(e, REG_P, "setp.ne.u32", *count, imm(0));
+}
+
+/* Is every output within the threshold of its target? */
+static Reg is_within(Kernel *k, const JudgedRow *r)
+{
+	Emit *e = k->e;
+	Reg far = predicate(e, false), farthest = zero_float(e), threshold = param_f(k, offsetof(Job, threshold));
+
+	for (uint32_t n = 0; n < k->s->job->outputs; n++) {
 		Reg y = target(k, r, n), away = op1(e, REG_F, "abs.f32", op2(e, REG_F, "sub.rn.ftz.f32", r->out[n], y));
 		if (has_words(k)) {
 			farthest = op2(e, REG_F, "max.NaN.ftz.f32", farthest, away);
 			continue;
 		}
 		Reg within = op2(e, REG_P, "setp.le.ftz.f32", away, threshold);
-		Reg known = is_number(e, y);
-		ins(e, "@$ or.pred $, $, $", known, far, far, op1(e, REG_P, "not.pred", within));
-		ins(e, "@$ add.u32 $, $, 1", known, count, count);
+		ins(e, "@$ or.pred $, $, $", is_number(e, y), far, far, op1(e, REG_P, "not.pred", within));
 	}
-	if (has_words(k)) {
-		ins(e, "mov.u32 $, #", count, j->outputs);
+	if (has_words(k))
 		ins(e, "setp.gtu.ftz.f32 $, $, $", far, farthest, threshold);
-	}
-	Reg scored = op2(e, REG_P, "setp.ne.u32", count, imm(0));
+	return op1(e, REG_P, "not.pred", far);
+}
+
+/* Not all updates need verdicts. */
+static bool asks_verdicts(const Kernel *k) { return k->s->solo || k->s->mode == JOB_UPDATE; }
+
+/* Whether this one does: under way. */
+static Reg counted_load(Kernel *k)
+{
+	Emit *e = k->e;
+
+	if (!asks_verdicts(k) || k->s->solo)
+		return imm(1);
+	Reg number = k->number.type == REG_D ? op1(e, REG_R, "cvt.u32.u64", k->number) : k->number;
+	return load(e, REG_R, "ld.global.nc.u8", place(e, POINTER(k, counted), number, 1), 0);
+}
+
+/* Of a row without targets it is 0. counted: R, of counted_load */
+static void verdict_store(Kernel *k, JudgedRow *r, Reg counted)
+{
+	Emit *e = k->e;
+	const Job *j = k->s->job;
+	Reg count, right, scored = is_scored(k, r, &count), v = op1(e, REG_R, "mov.u32", imm(VERDICT_SCORED));
+
+	Reg asked = k->s->solo ? k->verdicts_asked : op2(e, REG_P, "setp.ne.u32", counted, imm(0));
+	uint32_t unasked = asks_verdicts(k) ? if_begin(e, asked) : 0;
+	Reg within = is_within(k, r);
 	if (j->right_here)
 		right = largest_right(k, r, count);
 	else if (has_step(k, STEP_CODES))
 		right = own_word_nearest(k, r, op2(e, REG_P, "and.pred", scored, r->is_row));
 	else
 		right = scored;
-	Reg v = op3(e, REG_R, "selp.u32", imm(VERDICT_SCORED | VERDICT_WITHIN), imm(VERDICT_SCORED),
-	            op1(e, REG_P, "not.pred", far));
-	v = op2(e, REG_R, "or.b32", v, op3(e, REG_R, "selp.u32", imm(VERDICT_RIGHT), imm(0), right));
+	ins(e, "or.b32 $, $, $", v, v, op3(e, REG_R, "selp.u32", imm(VERDICT_WITHIN), imm(0), within));
+	ins(e, "or.b32 $, $, $", v, v, op3(e, REG_R, "selp.u32", imm(VERDICT_RIGHT), imm(0), right));
+	if (asks_verdicts(k))
+		if_end(e, unasked);
 	v = op3(e, REG_R, "selp.u32", v, imm(0), scored);
 	r->verdict = v;
 	if (!k->sends_judged)
@@ -615,6 +648,7 @@ void judge_row(Kernel *k, Reg row)
 {
 	Emit *e = k->e;
 	JudgedRow r = { .is_row = less(e, row, k->my_rows) };
+	Reg counted = counted_load(k);
 
 	/* others write to real rows: threads without one read a row behind them, where there is */
 	r.row = op3(e, REG_R, "selp.u32", row, imm(k->s->half ? 0 : k->row_space - 1), less(e, row, imm(k->block_rows)));
@@ -636,10 +670,7 @@ void judge_row(Kernel *k, Reg row)
 		if (k->sends_judged)
 			bad_note(k, &r);
 	}
-	uint32_t unasked = k->asks_verdicts ? if_begin(e, k->verdicts_asked) : 0;
-	verdict_store(k, &r);
-	if (k->asks_verdicts)
-		if_end(e, unasked);
+	verdict_store(k, &r, counted);
 	if (!only_squared(k)) { /* these replace outputs that verdicts may read */
 		error_store(k, &r);
 		if (k->sends_judged)

@@ -559,8 +559,7 @@ static void updates_emit(Kernel *k)
 		op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", in_cycle, imm(sizeof(DeviceUpdate))), POINTER(k, update));
 	if (found)
 		coming = coming_records(k, i, in_cycle, cycle);
-	k->asks_verdicts = s->solo;
-	if (k->asks_verdicts)
+	if (s->solo)
 		k->verdicts_asked = op2(e, REG_P, "setp.ge.u64", i, POINTER(k, verdicts_from));
 	if (!s->test && !(k->half && k->half->apart) && !found) {
 		Reg param = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, param));
