@@ -252,11 +252,11 @@ void judge_emit(Columns *c)
 	Emit *e = k->e;
 
 	UpdateLoop l = updates_begin(c);
+	counted_load(k, op1(e, REG_D, "cvt.u64.u32", c->update));
 	bar_wait(c, turn_bar(c, BAR_LATE), c->second);
 	update_begin(c);
 	tallied_wait(c);
 	Kernel *one = update_kernel(c);
-	one->number = c->update;
 	one->sends_judged = true;
 	one->bad = op2(e, REG_P, "setp.ne.u32", imm(0), imm(0));
 	one->judged_to = remote(c, c->turn, add(e, k->memory, imm(k->at_judged)));

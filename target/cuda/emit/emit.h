@@ -129,7 +129,8 @@ typedef struct Access {
 
 enum { COLUMN_BLOCK = 16, LIST_PAD = 8, ROWS_TURN = 16, BULK_TURN = 32 };
 /* ROWS_TURN: rows of a turn of gradient loops; BULK_TURN: of those that read ahead, whose operands the device copies */
-enum { INFO_PADS = 16 }; /* in Kernel.at_info, behind groups of lists by input: a group of rows of -0 */
+/* In Kernel.at_info, behind groups of lists by input: a group of rows of -0; Kernel.counted. */
+enum { INFO_PADS = 16, INFO_COUNTED = 48 };
 
 typedef struct Kernel {
 	const EmitSource *s;
@@ -194,20 +195,22 @@ typedef struct Kernel {
 	/* registers of the kernel */
 	Reg memory, tid, block, team, member;
 	Reg warp; /* networks of their own: number of the warp, which the assembler knows to be the same in its lanes */
-	Reg rows, row0;              /* rows of the leaf, first row of the block */
-	Reg my_rows;                 /* rows of the block */
-	Reg first_row, end_row;      /* the same of all its chunks */
-	Reg cases;                   /* global address of the cases of the leaf */
-	Reg exchange;                /* global address of this team's exchanged columns */
-	Reg row_error, verdict;      /* of this team */
-	Reg leaf_number;             /* in the update */
-	Reg param;                   /* global address of the numbers of the update */
-	Reg update_number;           /* general, with noise: updates before this one: type D */
-	Reg base;                    /* general: address of the team's first row, */
-	Reg list;                    /* of the numbers of rows, if not all are processed: type D; */
-	Reg time;                    /* time step of these: type R; all begin a sequence: 0 */
-	struct Coming *coming;       /* NULL, or what is loaded step by step for the next leaf: leaf.c */
-	Reg verdicts_asked;          /* P: networks of their own: the update needs verdicts of rows */
+	Reg rows, row0;         /* rows of the leaf, first row of the block */
+	Reg my_rows;            /* rows of the block */
+	Reg first_row, end_row; /* the same of all its chunks */
+	Reg cases;              /* global address of the cases of the leaf */
+	Reg exchange;           /* global address of this team's exchanged columns */
+	Reg row_error, verdict; /* of this team */
+	Reg leaf_number;        /* in the update */
+	Reg param;              /* global address of the numbers of the update */
+	Reg update_number;      /* general, with noise: updates before this one: type D */
+	Reg base;               /* general: address of the team's first row, */
+	Reg list;               /* of the numbers of rows, if not all are processed: type D; */
+	Reg time;               /* time step of these: type R; all begin a sequence: 0 */
+	struct Coming *coming;  /* NULL, or what is loaded step by step for the next leaf: leaf.c */
+	Reg verdicts_asked;     /* P: networks of their own: the update needs verdicts of rows */
+	Reg counted;            /* R: others: 1, if it does, */
+	enum { COUNTED_GLOBAL, COUNTED_REGISTER, COUNTED_SHARED } counted_in; /* once it is loaded or staged */
 	struct RuleNumbers *numbers; /* NULL: gradients are stored as sums of the leaf; else the rule is applied at once */
 	struct Prepared *prepared;   /* what update_prepare has loaded; NULL: nothing */
 	bool times_steps;            /* thread 0 counts cycles of each step */
@@ -412,7 +415,10 @@ const DeviceStep *late_deltas(const Kernel *k, const DeviceStep *errors); /* the
 bool is_late(const Kernel *k, const DeviceStep *s);                       /* it is part of that product */
 uint32_t late_at(const Kernel *k, const DeviceStep *errors, bool net);    /* bytes in a late row; NULL: past the last */
 void judge_rows(Kernel *k, uint32_t first, uint32_t threads);             /* by these threads: whole warps */
-void judge_row(Kernel *k, Reg row);                                       /* a whole warp; rows of lanes */
+/* Does the update need verdicts? Ahead of them, by threads that give them; or by one of the block, a barrier ahead. */
+void counted_load(Kernel *k, Reg number);
+void counted_stage(Kernel *k);
+void judge_row(Kernel *k, Reg row); /* a whole warp; rows of lanes */
 
 /* ---- tally.c ---------------------------------------------------------------------------------------- */
 

@@ -408,6 +408,7 @@ static void once_side(Kernel *k, Reg update, Reg next, const Barriers *b, uint32
 	Copying c = copying(k);
 	Kernel side = side_of(k);
 
+	counted_load(&side, k->number);
 	stop_ask(k, &side);
 	side_stop(k, done);
 	if (b->grid.cluster)

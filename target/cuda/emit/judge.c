@@ -470,26 +470,56 @@ static Reg is_within(Kernel *k, const JudgedRow *r)
 /* Not all updates need verdicts. */
 static bool asks_verdicts(const Kernel *k) { return k->s->solo || k->s->mode == JOB_UPDATE; }
 
-/* Whether this one does: under way. */
-static Reg counted_load(Kernel *k)
+/* 1: the update of this number, D, does. */
+static Reg counted_byte(Kernel *k, Reg number)
+{
+	Reg at = op2(k->e, REG_D, "add.u64", POINTER(k, counted), number);
+
+	return load(k->e, REG_R, "ld.global.nc.u8", at, 0);
+}
+
+void counted_load(Kernel *k, Reg number)
+{
+	if (!asks_verdicts(k))
+		return;
+	k->counted = counted_byte(k, number);
+	k->counted_in = COUNTED_REGISTER;
+}
+
+void counted_stage(Kernel *k)
 {
 	Emit *e = k->e;
 
-	if (!asks_verdicts(k) || k->s->solo)
-		return imm(1);
-	Reg number = k->number.type == REG_D ? op1(e, REG_R, "cvt.u32.u64", k->number) : k->number;
-	return load(e, REG_R, "ld.global.nc.u8", place(e, POINTER(k, counted), number, 1), 0);
+	if (!k->judged || k->s->solo || !asks_verdicts(k))
+		return;
+	uint32_t other = if_begin(e, same(e, k->tid, imm(k->s->threads - 1)));
+	ins(e, "st.shared.u32 [$+#], $", k->memory, k->at_info + INFO_COUNTED, counted_byte(k, k->number));
+	if_end(e, other);
+	k->counted_in = COUNTED_SHARED;
 }
 
-/* Of a row without targets it is 0. counted: R, of counted_load */
-static void verdict_store(Kernel *k, JudgedRow *r, Reg counted)
+/* P */
+static Reg is_counted(Kernel *k)
+{
+	Emit *e = k->e;
+
+	if (k->s->solo)
+		return k->verdicts_asked;
+	Reg counted = k->counted_in == COUNTED_REGISTER ? k->counted
+	              : k->counted_in == COUNTED_SHARED
+	                  ? load(e, REG_R, "ld.shared.u32", k->memory, k->at_info + INFO_COUNTED)
+	                  : counted_byte(k, k->number);
+	return op2(e, REG_P, "setp.ne.u32", counted, imm(0));
+}
+
+/* Of a row without targets it is 0. */
+static void verdict_store(Kernel *k, JudgedRow *r)
 {
 	Emit *e = k->e;
 	const Job *j = k->s->job;
 	Reg count, right, scored = is_scored(k, r, &count), v = op1(e, REG_R, "mov.u32", imm(VERDICT_SCORED));
 
-	Reg asked = k->s->solo ? k->verdicts_asked : op2(e, REG_P, "setp.ne.u32", counted, imm(0));
-	uint32_t unasked = asks_verdicts(k) ? if_begin(e, asked) : 0;
+	uint32_t unasked = asks_verdicts(k) ? if_begin(e, is_counted(k)) : 0;
 	Reg within = is_within(k, r);
 	if (j->right_here)
 		right = largest_right(k, r, count);
@@ -648,7 +678,6 @@ void judge_row(Kernel *k, Reg row)
 {
 	Emit *e = k->e;
 	JudgedRow r = { .is_row = less(e, row, k->my_rows) };
-	Reg counted = counted_load(k);
 
 	/* others write to real rows: threads without one read a row behind them, where there is */
 	r.row = op3(e, REG_R, "selp.u32", row, imm(k->s->half ? 0 : k->row_space - 1), less(e, row, imm(k->block_rows)));
@@ -670,7 +699,7 @@ void judge_row(Kernel *k, Reg row)
 		if (k->sends_judged)
 			bad_note(k, &r);
 	}
-	verdict_store(k, &r, counted);
+	verdict_store(k, &r);
 	if (!only_squared(k)) { /* these replace outputs that verdicts may read */
 		error_store(k, &r);
 		if (k->sends_judged)

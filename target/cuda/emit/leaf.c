@@ -691,6 +691,7 @@ void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool direct
 
 	if (!direct)
 		leaf_begin(k, update, staged, NULL);
+	counted_stage(k);
 	ins(e, "cp.async.wait_all");
 	if (k->bulk_rows)
 		bulk_rows_wait(k);
