@@ -77,7 +77,7 @@ void bulk_init(Bulk *m, Arena *a)
 
 void bulk_adapt(Bulk *m, uint64_t updates, double seconds)
 {
-	const double short_call = 0.02, long_call = 0.06;
+	const double short_call = 0.03, long_call = 0.06;
 
 	if (seconds > long_call)
 		m->call_updates = max_u64(m->call_updates / 2, 1);

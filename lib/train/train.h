@@ -13,7 +13,7 @@ void run_activations(Run *r, const Data *data, const Group *g, uint32_t tick, do
 
 /* ---- bulk.c: several updates in one call of the target ---- */
 
-enum { BULK_EPOCHS = 1024 }; /* of a call, at most */
+enum { BULK_EPOCHS = 2048 }; /* of a call, at most */
 typedef struct OrderPart OrderPart;
 typedef struct Bulk {
 	const Target *target;

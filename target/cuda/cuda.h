@@ -338,7 +338,7 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r);    /* false: there is no ke
 void job_start(Cuda *c, JobRun *r, const Tally *tally); /* tally: NULL, or what w->tally is by now */
 uint64_t job_finish(Cuda *c, JobRun *r);                /* returns updates done */
 #define NO_KERNEL UINT64_MAX
-#define JOB_WORK  2e11 /* links times cases of a launch: a fraction of a second, after which a stop is noticed; */
+#define JOB_WORK  4e11 /* links times cases of a launch: a fraction of a second, after which a stop is noticed; */
 uint64_t work_run(Cuda *c, const Work *w); /* returns updates done; NO_KERNEL: solo, and there is no kernel for it */
 void device_rows_take(Cuda *c);
 void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks, uint32_t *teams,

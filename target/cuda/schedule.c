@@ -353,8 +353,8 @@ static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
 {
 	Schedule *s = c->schedule;
 	uint64_t each = max_u64(1, w->batch * c->net->links), most = max_u64(1, (uint64_t)(JOB_WORK / (double)each));
-	uint64_t count = min_u64(w->count, min_u64(most, c->now->has_short ? LISTED_UPDATES : JOB_UPDATES)), done = w->done,
-			 at = 0;
+	bool listed = c->now->has_short && !work_repeats(w);
+	uint64_t count = min_u64(w->count, min_u64(most, listed ? LISTED_UPDATES : JOB_UPDATES)), done = w->done, at = 0;
 
 	if (w->solo) /* whole epochs */
 		count = w->count;

@@ -15,7 +15,7 @@ struct Program {
 Cuda *cuda_of(Program *p) { return &p->cuda; }
 
 enum { HALF_TESTED = 8192 };
-enum { MOST_EPOCHS = 1024, BULK_EXAMPLES = 1 << 21 }; /* of a call: a launch takes as long as some updates */
+enum { MOST_EPOCHS = 2048, BULK_EXAMPLES = 1 << 21 }; /* of a call: a launch takes as long as some updates */
 
 static void cuda_caps(Caps *caps)
 {
