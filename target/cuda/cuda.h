@@ -200,7 +200,7 @@ typedef struct Cuda {
 	const InputColumns *input;
 	const uint32_t *ones, *output;
 	uint64_t copy_floats;
-	uint64_t exchange_cap;
+	uint64_t exchange_cap, posted_cap;
 	DeviceMemory weights; /* weights, state, sums and their tables; */
 	DeviceMemory rows;    /* rows of cases */
 	DeviceMemory calls;   /* schedules, results, outputs */

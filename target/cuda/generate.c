@@ -22,7 +22,7 @@ struct Generated {
 	Generated *next;
 	Made made;
 	GpuKernel kernel, images; /* images: makes lists by input, if the other needs them */
-	uint64_t exchange;
+	uint64_t exchange, posted;
 	uint32_t image;    /* bytes of a leaf */
 	bool tiled;        /* all blocks are one team */
 	bool columns;      /* as columns.h has it */
@@ -105,14 +105,14 @@ static void images_load(Cuda *c, const EmitSource *of, Generated *g)
 {
 	EmitSource s = *of;
 	Buf text = { .arena = &c->temp };
-	uint64_t exchange;
+	uint64_t exchange, posted;
 	uint32_t image;
 
 	if (!g->image || g->images.function)
 		return;
 	s.makes_images = true;
 	s.cluster = 0;
-	kernel_text(&s, &c->temp, &text, &g->images.shared, &exchange, &image);
+	kernel_text(&s, &c->temp, &text, &g->images.shared, &exchange, &posted, &image);
 	g->images.threads = s.threads;
 	gpu_load(&c->now->memory, text.s, text.len, &g->images);
 }
@@ -124,13 +124,13 @@ static const char *columns_generate(Cuda *c, const EmitSource *of, Generated *g,
 	Buf image = { .arena = &c->temp };
 	ColumnsShape shape;
 	uint32_t shared;
-	uint64_t exchange;
+	uint64_t exchange, posted;
 
 	s.images = lists.images = lists.makes_images = true;
 	lists.cluster = 0;
 	if (!s.cluster || (!c->now->has_short && !s.half))
 		return "no cluster, or no index lists";
-	const char *why = s.half ? NULL : kernel_text(&lists, &c->temp, &image, &shared, &exchange, &g->image);
+	const char *why = s.half ? NULL : kernel_text(&lists, &c->temp, &image, &shared, &exchange, &posted, &g->image);
 	if (!why)
 		why = columns_text(&s, g->image, &c->temp, text, &shape);
 	if (why) {
@@ -159,6 +159,7 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 {
 	const DeviceBound *b = c->now;
 	g->columns = false;
+	g->posted = 0;
 	bool test = g->made.mode == JOB_TEST;
 	const char *why = "the job";
 	Buf text = { .arena = &c->temp };
@@ -218,7 +219,7 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		sided.grouped = s.solo && c->gpu->groups;
 		sided.sided = !sided.grouped;
 		sided.threads += sided.sided ? SIDE_THREADS : 0;
-		why = kernel_text(&sided, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->image);
+		why = kernel_text(&sided, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->posted, &g->image);
 		if (!why)
 			s = sided;
 		else
@@ -227,7 +228,7 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 	if (why && !g->made.general && fits) {
 		if (s.cluster)
 			buf_printf(&text, "// no columns: %s\n", why);
-		why = kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->image);
+		why = kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->posted, &g->image);
 	}
 	if (!g->columns)
 		g->kernel.threads = s.threads;
@@ -243,7 +244,7 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		tiled.images = false;
 		tiled.teams = 1;
 		tiled.team_blocks = c->gpu->blocks;
-		why = kernel_text(&tiled, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->image);
+		why = kernel_text(&tiled, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->posted, &g->image);
 		g->tiled = !why;
 	}
 	if (why && c->half && g->made.mode != JOB_APPLY)
@@ -253,7 +254,7 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		s.general = true;
 		s.images = false;
 		s.cluster = 0;
-		kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->image);
+		kernel_text(&s, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->posted, &g->image);
 	}
 	g->kernel.cluster = why ? 0 : s.cluster;
 	text_dump(c, &text, why);
@@ -281,6 +282,19 @@ static Generated *find(Cuda *c, const Job *j, const Made *m)
 	return g;
 }
 
+/* Sums that are there when they are no longer NO_SUM. A job leaves them as it finds them, but for places of no weight,
+ * which no kernel of these weights waits for: they are filled once. */
+static void posted_take(Cuda *c, uint64_t bytes)
+{
+	if (bytes <= c->posted_cap)
+		return;
+	uint32_t *none = NEW(&c->temp, bytes / sizeof *none, uint32_t);
+	for (uint64_t i = 0; i < bytes / sizeof *none; i++)
+		none[i] = NO_SUM;
+	c->job.posted = device_put(&c->weights, none, bytes);
+	c->posted_cap = bytes;
+}
+
 const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j, const GpuKernel **images)
 {
 	Made m = made_for(c, w);
@@ -293,6 +307,7 @@ const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j, const GpuKerne
 		c->exchange_cap = bytes;
 		c->job.exchange = device_alloc(&c->calls, bytes);
 	}
+	posted_take(c, g->posted);
 	if (g->tiled) {
 		c->teams = j->teams = 1;
 		c->team_blocks = j->team_blocks = c->gpu->blocks;
@@ -307,5 +322,6 @@ const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j, const GpuKerne
 	j->images = s->images;
 	j->leaves = (uint32_t)s->leaves;
 	j->exchange = c->job.exchange;
+	j->posted = c->job.posted;
 	return &g->kernel;
 }

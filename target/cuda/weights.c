@@ -250,7 +250,8 @@ void lower_weights(Cuda *c)
 	c->job.pending = device_alloc(&c->weights, bytes);
 	c->job.half = c->half ? device_alloc(&c->weights, bytes / 2) : NULL;
 	c->job.needs_norm = c->rule->needs_norm;
-	c->job.sum = c->job.stack = NULL;
+	c->job.sum = c->job.stack = c->job.posted = NULL;
+	c->posted_cap = 0;
 	c->job.sums = 0;
 	c->job.input = NULL;
 	lower_panels(c, l);

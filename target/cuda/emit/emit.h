@@ -183,6 +183,7 @@ typedef struct Kernel {
 	uint32_t at_rows_bar;                           /* the barrier that counts them, */
 	Reg rows_parity;                                /* and its parity */
 	bool regular;    /* every team has a leaf in every update, and all updates are alike */
+	bool posts;      /* and no barrier stands between gradients and the update: Job.posted */
 	Reg number;      /* updates of the job that have begun before this one: D */
 	bool early;      /* inputs of rows are loaded when a leaf begins, */
 	bool prefetches; /* or, if it is the same in every update, after the gradient */
@@ -547,6 +548,9 @@ uint32_t masks_bytes(const Kernel *k);
 /* Sums of all leaves, or what waits; then the rule. */
 void update_joined(Kernel *k, Reg leaves, bool pending);
 void update_prepare(Kernel *k);                      /* before a barrier: loads what the update does not wait for */
+bool sums_complete(const Kernel *k);                 /* gradients store a sum for every weight, once */
+Reg sums_at(Kernel *k);                              /* those of this update: of the first leaf */
+void sums_withdraw(Kernel *k);                       /* by the workers: makes room in Job.posted */
 Reg place_sum(Kernel *k, Reg from, Reg leaves);      /* of a place, from its first sum on */
 Reg add_field(Emit *e, Reg a, Reg b, Reg is_double); /* tally.c */
 
@@ -697,6 +701,8 @@ void cluster_meet(Kernel *k);                                /* the others, befo
 void update_tiled(Kernel *k, Reg update, const Barriers *b); /* ring.c */
 void barrier_arrive(Kernel *k, const Barrier *b);            /* what the block has written is there for others */
 void barrier_poll(Kernel *k, const Barrier *b);              /* by one warp or thread */
+void polls_count(Kernel *k, Reg polls, uint32_t top);        /* polls again, from this label on; but not for ever */
+void teams_poll(Kernel *k, const Barrier *team);             /* by one warp: those of all teams */
 void outputs_store(Kernel *k);                               /* of a test */
 void barrier_wait(Kernel *k, const Barrier *b);
 void barrier_all(Kernel *k, const Barrier *b); /* both */
@@ -710,7 +716,7 @@ void spent_store(Kernel *k);
 /* The last threads of a block, which form tallies; those from Kernel.workers on may be more, with rows to judge. */
 enum { TALLY_WARP = 32 };
 /* NULL, or why not. shared: bytes of a block; exchange: of a team */
-const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *shared, uint64_t *exchange,
-                        uint32_t *image); /* image: bytes of a leaf in Job.images */
+const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *shared, uint64_t *exchange, uint64_t *posted,
+                        uint32_t *image); /* posted: of Job.posted; image: of a leaf in Job.images */
 
 #endif

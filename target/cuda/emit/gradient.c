@@ -284,7 +284,7 @@ static Reg leaf_sums(Kernel *k, const DeviceStep *s)
 	Emit *e = k->e;
 	Reg leaf = op2(e, REG_D, "mul.wide.u32", k->leaf_number, imm((uint32_t)k->s->job->floats * 4));
 
-	return place_at(e, op2(e, REG_D, "add.u64", POINTER(k, sum), leaf), s->at * 4);
+	return place_at(e, op2(e, REG_D, "add.u64", sums_at(k), leaf), s->at * 4);
 }
 
 static void totals_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const GradientPart *p)
@@ -298,7 +298,8 @@ static void totals_end(Kernel *k, const DeviceStep *s, const GradientCut *c, con
 		if (k->numbers)
 			rule_apply(k, k->numbers, &k->s->panel[s->panel], row, col, at, p->total[n]);
 		else
-			ins(e, "st.global.f32 [$], $", place(e, leaf_sums(k, s), at, 4), p->total[n]);
+			ins(e, k->posts ? "st.relaxed.gpu.global.f32 [$], $" : "st.global.f32 [$], $",
+			    place(e, leaf_sums(k, s), at, 4), p->total[n]);
 		if_end(e, end);
 	}
 }
@@ -350,9 +351,12 @@ static void part_end(Kernel *k, const DeviceStep *s, const GradientCut *c, const
 			for (uint32_t x = 0; x < c->wide; x++)
 				v[x] = op2(e, REG_R, "or.b32", op1(e, REG_R, "mov.b32", p->sum[h][x]), none);
 			if (c->wide == 2)
-				ins(e, "st.global.v2.u32 [$], {$, $}", place(e, to, at, 4), v[0], v[1]);
+				ins(e, k->posts ? "st.relaxed.gpu.global.v2.u32 [$], {$, $}" : "st.global.v2.u32 [$], {$, $}",
+				    place(e, to, at, 4), v[0], v[1]);
 			else
-				ins(e, "st.global.v4.u32 [$], {$, $, $, $}", place(e, to, at, 4), v[0], v[1], v[2], v[3]);
+				ins(e,
+				    k->posts ? "st.relaxed.gpu.global.v4.u32 [$], {$, $, $, $}" : "st.global.v4.u32 [$], {$, $, $, $}",
+				    place(e, to, at, 4), v[0], v[1], v[2], v[3]);
 		}
 		if_end(e, past);
 	}

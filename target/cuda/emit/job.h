@@ -249,6 +249,7 @@ enum { JOB_UPDATE, JOB_SUM, JOB_APPLY, JOB_TEST };
 enum { JOIN_LEVELS = 13 }; /* 1 + log2 of the most leaves */
 
 enum { TEAM_BARRIERS = 3 };
+#define NO_SUM 0xffffffffu /* bits of a float that no arithmetic gives: NaNs of a GPU are 0x7fffffff */
 
 typedef struct Job {
 	uint32_t mode; /* JOB_ */
@@ -296,6 +297,7 @@ typedef struct Job {
 	float *sum;            /* [sums][floats]; of a leaf it is the one of its number modulo sums */
 	uint32_t sums;         /* a power of two */
 	float *stack;          /* [JOIN_LEVELS][floats] sums of complete subtrees of `sums` leaves */
+	float *posted;         /* [2][leaves][floats] sums of the leaves of two updates; NO_SUM: not there yet */
 	float *pending;        /* [floats] */
 	bool pending_full;
 	Tally *leaf_tally; /* [leaves of an update] */

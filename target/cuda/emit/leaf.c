@@ -510,8 +510,8 @@ static void chunks_emit(Kernel *k)
 bool gradients_are_long(const Kernel *k) { return k->regular && k->bulk; }
 bool tallies_early(const Kernel *k) { return k->ahead_steps && gradients_are_long(k); }
 
-/* A warp that has formed the tally of its leaf; that of the last block then joins those of all leaves. */
-static void leaf_tallied(Kernel *k, Reg update, const Barriers *b)
+/* A warp that has formed the tally of its leaf. */
+static void leaf_tallied(Kernel *k, const Barriers *b)
 {
 	Emit *e = k->e;
 
@@ -520,6 +520,12 @@ static void leaf_tallied(Kernel *k, Reg update, const Barriers *b)
 	uint32_t lane = if_begin(e, same(e, op2(e, REG_R, "and.b32", k->tid, imm(31)), imm(0)));
 	ins(e, "red.release.gpu.global.add.u32 [$], 1", b->tallied.counter);
 	if_end(e, lane);
+}
+
+/* That of the last block joins those of all leaves. */
+static void tallies_wait(Kernel *k, Reg update, const Barriers *b)
+{
+	Emit *e = k->e;
 	uint32_t other = if_begin(e, same(e, k->block, imm(k->s->teams * k->s->team_blocks - 1)));
 	barrier_poll(k, &b->tallied);
 	tally_update(k, update);
@@ -535,8 +541,10 @@ static void leaf_tally(Kernel *k, Reg update, const Barriers *b, bool direct)
 
 	barrier_poll(k, &b->scored);
 	tally_leaf(k, imm(1));
+	if (k->posts || tallies_early(k))
+		leaf_tallied(k, b);
 	if (tallies_early(k)) {
-		leaf_tallied(k, update, b);
+		tallies_wait(k, update, b);
 	} else if (direct) {
 		ins(e, "bar.warp.sync 0xffffffff");
 		tally_update(k, update);
@@ -561,6 +569,11 @@ static void others_emit(Kernel *k, Reg update, const Barriers *b, bool direct, b
 	}
 	if (b->team.cluster)
 		cluster_meet(k); /* all threads wait before they arrive again */
+	if (k->posts) { /* no block reads weights any more that the update stores: by the first warp here, the last tallies */
+		uint32_t rest = if_begin(e, less(e, k->tid, imm(k->workers + 32)));
+		teams_poll(k, &b->team);
+		if_end(e, rest);
+	}
 	leaf_tally(k, update, b, direct);
 }
 

@@ -2,7 +2,7 @@
 /* The kernel: a run of updates in one launch. In: the plan. Out: the text.
  *
  * Barriers: of a block between steps; of a team before the gradient, which reads rows of all its blocks; of the grid
- * before the update, which reads sums of all leaves, and after it. */
+ * before the update, which reads sums of all leaves, unless it waits for each of them, and after it. */
 #include <stdlib.h>
 
 #include "half_emit.h"
@@ -113,6 +113,15 @@ void barrier_arrive(Kernel *k, const Barrier *b)
 
 void cluster_meet(Kernel *k) { ins(k->e, "barrier.cluster.wait.acquire.aligned"); }
 
+void polls_count(Kernel *k, Reg polls, uint32_t top)
+{
+	Emit *e = k->e;
+
+	ins(e, "add.u32 $, $, 1", polls, polls);
+	ins(e, "@$ bra L#", less(e, polls, imm(MOST_POLLS)), top);
+	ins(e, "trap"); /* some block has failed */
+}
+
 void barrier_poll(Kernel *k, const Barrier *b)
 {
 	Emit *e = k->e;
@@ -126,10 +135,23 @@ void barrier_poll(Kernel *k, const Barrier *b)
 	ins(e, "ld.acquire.gpu.global.u32 $, [$]", count, b->counter);
 	ins(e, "sub.s32 $, $, $", left, count, b->turn);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.s32", left, imm(0)), done);
-	ins(e, "add.u32 $, $, 1", polls, polls);
-	ins(e, "@$ bra L#", less(e, polls, imm(MOST_POLLS)), top);
-	ins(e, "trap"); /* some block has failed */
+	polls_count(k, polls, top);
 	label_here(e, done);
+}
+
+void teams_poll(Kernel *k, const Barrier *team)
+{
+	Emit *e = k->e;
+	Reg first = place_at(e, POINTER(k, barrier), 4);
+	Loop l = loop_begin(e, op2(e, REG_R, "and.b32", k->tid, imm(31)), imm(k->s->teams), 32);
+	Barrier b = *team;
+	uint32_t each = team->times * team->blocks;
+
+	b.counter = place(e, first, l.i, TEAM_BARRIERS * 4);
+	b.turn = mad(e, op1(e, REG_R, "cvt.u32.u64", k->number), each, imm(each));
+	barrier_poll(k, &b);
+	loop_end(e, &l);
+	ins(e, "bar.warp.sync 0xffffffff");
 }
 
 /* threads: those of the block that wait, all or the workers. */
@@ -308,6 +330,7 @@ static void kernel_begin(Kernel *k)
 	k->param = reg(e, REG_D);
 	k->regular = k->restaged && !is_direct_update(s) && !s->test && !needs_pending(s) && !s->general && !s->tiled &&
 	             !k->half && s->kinds_of_leaves == 1 && s->leaves[0] == s->teams;
+	k->posts = k->regular && s->team_blocks > 1 && sums_complete(k);
 	memory_clear(k);
 	constants_stage(k);
 	Reg first = mul(e, k->team, s->job->row_capacity);
@@ -354,6 +377,20 @@ static void update_direct(Kernel *k, Reg update, Reg next, Reg staged, Coming *c
 	spent(k, SPENT_GRID_AFTER);
 }
 
+/* The tally of the update, by the last warp of the last block. */
+static void tallies_join(Kernel *k, Reg update, const Barriers *b)
+{
+	Emit *e = k->e;
+	uint32_t other = if_begin(e, same(e, k->block, imm(k->s->teams * k->s->team_blocks - 1)));
+	uint32_t before = unless_begin(e, less(e, k->tid, imm(k->s->threads - TALLY_WARP)));
+
+	if (k->posts)
+		barrier_poll(k, &b->tallied);
+	tally_update(k, update);
+	if_end(e, before);
+	if_end(e, other);
+}
+
 static void update_leaves(Kernel *k, Reg update, Reg staged, const Barriers *b)
 {
 	Emit *e = k->e;
@@ -379,24 +416,52 @@ static void update_leaves(Kernel *k, Reg update, Reg staged, const Barriers *b)
 		update_prepare(k);
 	barrier_wait(k, &b->grid);
 	spent(k, SPENT_GRID);
-	uint32_t tally = label(e), end = label(e), last = k->s->teams * k->s->team_blocks - 1;
+	uint32_t tally = label(e), end = label(e);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), tally);
 	if (!k->s->test && !needs_pending(k->s))
 		update_joined(k, leaves, false);
 	ins(e, "bra L#", end);
 	label_here(e, tally);
-	if (!tallies_early(k)) {
-		uint32_t other = if_begin(e, same(e, k->block, imm(last)));
-		uint32_t before = unless_begin(e, less(e, k->tid, imm(k->s->threads - TALLY_WARP)));
-		tally_update(k, update);
-		if_end(e, before);
-		if_end(e, other);
-	}
+	if (!tallies_early(k))
+		tallies_join(k, update, b);
 	label_here(e, end);
 	if (needs_pending(k->s))
 		leaves_finish(k, leaves, &b->grid);
 	spent(k, SPENT_UPDATE);
 	barrier_all(k, &b->grid);
+	spent(k, SPENT_GRID_AFTER);
+}
+
+/* Every word of the sums of a leaf says itself that it is there, so that no barrier of the grid stands between
+ * gradients and the update. Two copies of the sums suffice: a thread withdraws sums of update n after it has arrived at
+ * the barrier that ends update n, so before it arrives at that of n + 1, which all wait for before they store sums of
+ * n + 2 to the same words. New weights overwrite what other blocks have read: a warp beside the gradient has seen that
+ * all blocks have passed their rows (others_emit), and the barrier of the block makes it known to all. */
+static void update_posted(Kernel *k, Reg update, Reg staged, const Barriers *b)
+{
+	Emit *e = k->e;
+	uint32_t tally = label(e), end = label(e), workers;
+
+	ins(e, "mov.u32 $, $", k->leaf_number, k->team);
+	leaf_emit(k, update, staged, b, false);
+	update_prepare(k);
+	barrier_block(e);
+	if (k->prefetches)
+		inputs_stage(k);
+	spent(k, SPENT_GRID);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), tally);
+	update_joined(k, imm(k->s->leaves[0]), false);
+	ins(e, "bra L#", end);
+	label_here(e, tally);
+	if (!tallies_early(k))
+		tallies_join(k, update, b);
+	label_here(e, end);
+	spent(k, SPENT_UPDATE);
+	barrier_arrive(k, &b->grid);
+	workers = if_begin(e, less(e, k->tid, imm(k->workers)));
+	sums_withdraw(k); /* no one waits for this */
+	if_end(e, workers);
+	barrier_wait(k, &b->grid);
 	spent(k, SPENT_GRID_AFTER);
 }
 
@@ -485,12 +550,12 @@ static Coming coming_records(Kernel *k, Reg i, Reg in_cycle, Reg cycle)
 }
 
 /* Turns are made of the number of the update: signals of each barrier in an update are known. */
-static void barriers_count(Barriers *b, uint32_t signals[5])
+static void barriers_count(const Kernel *k, Barriers *b, uint32_t signals[5])
 {
 	Barrier *all[] = { &b->team, &b->scored, &b->grid, &b->ahead, &b->tallied };
 
 	for (uint32_t i = 0; i < COUNT(all); i++) {
-		all[i]->times = all[i] == &b->grid ? 2 : 1;
+		all[i]->times = all[i] == &b->grid && !k->posts ? 2 : 1;
 		all[i]->signals = &signals[i];
 	}
 }
@@ -517,7 +582,7 @@ static void updates_emit(Kernel *k)
 	k->prefetches = k->early && k->restaged && !direct;
 	k->bulk_rows = k->bulk && k->prefetches && s->kinds_of_leaves == 1 && s->leaves[0] == s->teams;
 	if (k->regular) {
-		barriers_count(&b, signals);
+		barriers_count(k, &b, signals);
 		weights_stage(k);
 	}
 	ins(e, "mov.u64 $, 0", staged);
@@ -596,6 +661,8 @@ static void updates_emit(Kernel *k)
 		update_leaves(k, update, staged, &b);
 	else if (direct)
 		update_direct(k, update, next_update(k, in_cycle, cycle), staged, &coming, &b);
+	else if (k->posts)
+		update_posted(k, update, staged, &b);
 	else
 		update_leaves(k, update, staged, &b);
 	if (k->half && k->half->apart)
@@ -649,7 +716,8 @@ void kernel_wrap(const Emit *e, Buf *out, size_t param, uint32_t threads, uint32
 	buf_puts(out, "}\n");
 }
 
-const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *shared, uint64_t *exchange, uint32_t *image)
+const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *shared, uint64_t *exchange, uint64_t *posted,
+                        uint32_t *image)
 {
 	Kernel *k = NEW(a, 1, Kernel);
 	Emit *e = NEW(a, 1, Emit);
@@ -680,6 +748,7 @@ const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *share
 	kernel_wrap(e, out, sizeof(Job), s->threads, s->cluster || k->bulk);
 	*shared = k->bytes;
 	*image = s->images ? image_bytes(k) : 0;
+	*posted = k->posts ? 2 * s->leaves[0] * s->job->floats * sizeof(float) : 0;
 	*exchange = s->tiled || k->half ? 0 : exchange_bytes(k);
 	return NULL;
 }

@@ -212,13 +212,18 @@ void races_load(Grid *g, Warp *w, uint32_t mask, Shadow *m, const uint64_t at[LA
 
 /* ---- what orders them ---- */
 
-static Released *released_at(Grid *g, uint64_t address)
+/* NULL: nothing was left there. */
+static Released *released_at(const Grid *g, uint64_t address)
 {
-	Released **bucket = &g->released[(address >> 2) % RELEASE_BUCKETS];
-
-	for (Released *r = *bucket; r; r = r->next)
+	for (Released *r = g->released[(address >> 2) % RELEASE_BUCKETS]; r; r = r->next)
 		if (r->address == address)
 			return r;
+	return NULL;
+}
+
+static Released *released_new(Grid *g, uint64_t address)
+{
+	Released **bucket = &g->released[(address >> 2) % RELEASE_BUCKETS];
 	Released *r = arena_alloc(&g->arena, sizeof *r + g->warps * sizeof *r->clock, 1);
 	r->address = address;
 	r->next = *bucket;
@@ -230,6 +235,10 @@ void races_release(Grid *g, Warp *w, uint64_t address, bool release, bool replac
 {
 	Released *r = released_at(g, address);
 
+	if (!r && !release && !w->has_shown)
+		return;
+	if (!r)
+		r = released_new(g, address);
 	if (replaces)
 		memset(r->clock, 0, g->warps * sizeof *r->clock);
 	if (release) {
@@ -244,7 +253,8 @@ void races_acquire(Grid *g, Warp *w, uint64_t address, bool acquire)
 {
 	const Released *r = released_at(g, address);
 
-	clock_join(g, acquire ? w->clock : w->seen, r->clock);
+	if (r)
+		clock_join(g, acquire ? w->clock : w->seen, r->clock);
 }
 
 void races_fence(Grid *g, Warp *w)
