@@ -701,9 +701,14 @@ void cluster_meet(Kernel *k);                                /* the others, befo
 void update_tiled(Kernel *k, Reg update, const Barriers *b); /* ring.c */
 void barrier_arrive(Kernel *k, const Barrier *b);            /* what the block has written is there for others */
 void barrier_poll(Kernel *k, const Barrier *b);              /* by one warp or thread */
-void polls_count(Kernel *k, Reg polls, uint32_t top);        /* polls again, from this label on; but not for ever */
-void teams_poll(Kernel *k, const Barrier *team);             /* by one warp: those of all teams */
-void outputs_store(Kernel *k);                               /* of a test */
+/* Number of the barrier between gradients and the update of Kernel.posts. All meet where inputs are prefetched, over
+ * rows that gradients have read; else only workers and the warp that has seen that they may store weights: verdicts and
+ * tallies may end beside the update. */
+enum { UPDATE_BEGINS = 5 };
+uint32_t update_meets(const Kernel *k);
+void polls_count(Kernel *k, Reg polls, uint32_t top); /* polls again, from this label on; but not for ever */
+void teams_poll(Kernel *k, const Barrier *team);      /* by one warp: those of all teams */
+void outputs_store(Kernel *k);                        /* of a test */
 void barrier_wait(Kernel *k, const Barrier *b);
 void barrier_all(Kernel *k, const Barrier *b); /* both */
 bool has_step(const Kernel *k, uint32_t kind);

@@ -569,9 +569,11 @@ static void others_emit(Kernel *k, Reg update, const Barriers *b, bool direct, b
 	}
 	if (b->team.cluster)
 		cluster_meet(k); /* all threads wait before they arrive again */
-	if (k->posts) { /* no block reads weights any more that the update stores: by the first warp here, the last tallies */
+	if (k->posts) {      /* no block reads weights any more that the update stores; the last warp tallies */
 		uint32_t rest = if_begin(e, less(e, k->tid, imm(k->workers + 32)));
 		teams_poll(k, &b->team);
+		if (!k->prefetches)
+			ins(e, "bar.arrive #, #", UPDATE_BEGINS, update_meets(k));
 		if_end(e, rest);
 	}
 	leaf_tally(k, update, b, direct);

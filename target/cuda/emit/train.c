@@ -432,27 +432,47 @@ static void update_leaves(Kernel *k, Reg update, Reg staged, const Barriers *b)
 	spent(k, SPENT_GRID_AFTER);
 }
 
+uint32_t update_meets(const Kernel *k) { return k->prefetches ? k->s->threads : k->workers + 32; }
+
+/* Inputs of the next rows: if the device copies them, by threads that have no weights to update. */
+static void prefetch_beside(Kernel *k)
+{
+	Kernel rest = *k;
+	EmitSource source = *k->s;
+
+	if (k->bulk_rows) {
+		source.threads = k->s->threads - k->workers;
+		rest.s = &source;
+		rest.tid = op2(k->e, REG_R, "sub.u32", k->tid, imm(k->workers));
+	}
+	inputs_stage(&rest);
+}
+
 /* Every word of the sums of a leaf says itself that it is there, so that no barrier of the grid stands between
  * gradients and the update. Two copies of the sums suffice: a thread withdraws sums of update n after it has arrived at
  * the barrier that ends update n, so before it arrives at that of n + 1, which all wait for before they store sums of
  * n + 2 to the same words. New weights overwrite what other blocks have read: a warp beside the gradient has seen that
- * all blocks have passed their rows (others_emit), and the barrier of the block makes it known to all. */
+ * all blocks have passed their rows (others_emit), and a barrier of the block makes it known to the workers. */
 static void update_posted(Kernel *k, Reg update, Reg staged, const Barriers *b)
 {
 	Emit *e = k->e;
-	uint32_t tally = label(e), end = label(e), workers;
+	uint32_t others = label(e), end = label(e), workers;
 
 	ins(e, "mov.u32 $, $", k->leaf_number, k->team);
 	leaf_emit(k, update, staged, b, false);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), others);
 	update_prepare(k);
-	barrier_block(e);
-	if (k->prefetches)
+	ins(e, "bar.sync #, #", UPDATE_BEGINS, update_meets(k));
+	if (k->prefetches && !k->bulk_rows)
 		inputs_stage(k);
 	spent(k, SPENT_GRID);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), tally);
 	update_joined(k, imm(k->s->leaves[0]), false);
 	ins(e, "bra L#", end);
-	label_here(e, tally);
+	label_here(e, others);
+	if (k->prefetches) {
+		ins(e, "bar.sync #, #", UPDATE_BEGINS, update_meets(k));
+		prefetch_beside(k);
+	}
 	if (!tallies_early(k))
 		tallies_join(k, update, b);
 	label_here(e, end);
