@@ -529,9 +529,18 @@ static void product_task(Kernel *k, const DeviceStep *s, const Tasks *t, const T
 	sums_end(k, s, t, task, sum);
 }
 
+/* Rows of a thread. Results that other blocks wait for go out in two rounds, beside gradients: those of the first are
+ * under way while the second is computed. */
+static uint32_t most_high(const Kernel *k, const DeviceStep *s)
+{
+	enum { HIGH_SENT = 3 };
+
+	return k->regular && k->e->meeting && is_direct(k, s) ? HIGH_SENT : MOST_HIGH;
+}
+
 static void product_emit(Kernel *k, const DeviceStep *s)
 {
-	Tasks t = tasks_of(k, s->cols, s->depth, MOST_HIGH);
+	Tasks t = tasks_of(k, s->cols, s->depth, most_high(k, s));
 
 	remark(k->e, "product %u x %u, a thread has %u rows by 4", s->depth, s->cols, t.high);
 	for (uint32_t round = 0; round < t.rounds; round++) {
