@@ -258,7 +258,7 @@ static void columns_agree(void **state)
 	}
 	unsetenv("MICROPROP_CUDA_DUMP");
 	remove(dump);
-	assert_true(uncounted > 3);
+	assert_true(uncounted > 3 || from);
 	assert_true(used[0] * 2 <= wanted && used[1] > 3 &&
 	            used[2] > 3); /* others have a team of one block, or words that are measured one by one */
 }

@@ -135,6 +135,8 @@ typedef struct JudgedRow {
 static Reg predicate(Emit *e, bool value) { return op2(e, REG_P, "setp.ne.u32", imm(value), imm(0)); }
 static void or_to(Emit *e, Reg p, Reg q) { ins(e, "or.pred $, $, $", p, p, q); }
 static bool has_words(const Kernel *k) { return k->y_bits || (k->half && k->half->y_bits); }
+/* Every row has all targets. */
+static bool has_all(const Kernel *k) { return has_words(k) || k->s->job->data.y_bits; }
 static Reg target(Kernel *k, const JudgedRow *r, uint32_t n)
 {
 	return has_words(k) ? r->target[n] : load(k->e, REG_F, "ld.shared.f32", r->y, 4 * n);
@@ -441,8 +443,8 @@ static Reg is_scored(Kernel *k, const JudgedRow *r, Reg *count)
 {
 	Emit *e = k->e;
 
-	*count = op1(e, REG_R, "mov.u32", imm(has_words(k) ? k->s->job->outputs : 0));
-	for (uint32_t n = 0; n < k->s->job->outputs && !has_words(k); n++)
+	*count = op1(e, REG_R, "mov.u32", imm(has_all(k) ? k->s->job->outputs : 0));
+	for (uint32_t n = 0; n < k->s->job->outputs && !has_all(k); n++)
 		ins(e, "@$ add.u32 $, $, 1", is_number(e, target(k, r, n)), *count, *count);
 	return op2(e, REG_P, "setp.ne.u32", *count, imm(0));
 }
@@ -455,14 +457,14 @@ static Reg is_within(Kernel *k, const JudgedRow *r)
 
 	for (uint32_t n = 0; n < k->s->job->outputs; n++) {
 		Reg y = target(k, r, n), away = op1(e, REG_F, "abs.f32", op2(e, REG_F, "sub.rn.ftz.f32", r->out[n], y));
-		if (has_words(k)) {
+		if (has_all(k)) {
 			farthest = op2(e, REG_F, "max.NaN.ftz.f32", farthest, away);
 			continue;
 		}
 		Reg within = op2(e, REG_P, "setp.le.ftz.f32", away, threshold);
 		ins(e, "@$ or.pred $, $, $", is_number(e, y), far, far, op1(e, REG_P, "not.pred", within));
 	}
-	if (has_words(k))
+	if (has_all(k))
 		ins(e, "setp.gtu.ftz.f32 $, $, $", far, farthest, threshold);
 	return op1(e, REG_P, "not.pred", far);
 }
@@ -605,7 +607,7 @@ static Reg errors_sum(Kernel *k, const JudgedRow *r, const DeviceStep *s)
 		Reg sum = lane[n % ROW_LANES];
 		if (s->error == ERR_SQUARED) {
 			Reg y = target(k, r, s->y + n), away = op2(e, REG_F, "sub.rn.ftz.f32", r->out[s->y + n], y);
-			if (!has_words(k))
+			if (!has_all(k))
 				away = op3(e, REG_F, "selp.f32", away, imm_f(0), is_number(e, y));
 			ins(e, "fma.rn.ftz.f32 $, $, $, $", sum, away, away, sum);
 			continue;
