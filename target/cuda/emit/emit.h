@@ -464,7 +464,7 @@ uint32_t inlined_turn(const Kernel *k);
 void gradient_emit(Kernel *k);
 void gradient_before(Kernel *k); /* what it loads before rows of other blocks are there; by the workers */
 void workers_barrier(Kernel *k);
-void floats_load(Emit *e, const Reg *to, uint32_t count, Reg at, uint32_t offset); /* adjacent: a power of two */
+void floats_load(Emit *e, bool in_order, const Reg *to, uint32_t count, Reg at, uint32_t offset);
 /* A thread's part of a matrix: rows i .. i + high - 1 by the q-th `wide` columns, and their sums. */
 typedef struct GradientPart {
 	Reg i, q, is_mine;

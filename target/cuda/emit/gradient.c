@@ -164,20 +164,22 @@ static RowPair pair_new(Emit *e)
 	return p;
 }
 
-/* Adjacent floats: a power of two. */
-void floats_load(Emit *e, const Reg *to, uint32_t count, Reg at, uint32_t offset)
+/* Adjacent floats: a power of two. in_order: the assembler keeps such loads in the order of the text. */
+void floats_load(Emit *e, bool in_order, const Reg *to, uint32_t count, Reg at, uint32_t offset)
 {
 	for (uint32_t i = 0; i + 4 <= count; i += 4)
-		load_quad_to(e, "shared", to + i, at, offset + 4 * i);
+		load_quad_to(e, in_order ? "volatile.shared" : "shared", to + i, at, offset + 4 * i);
 	if (count == 2)
-		ins(e, "ld.shared.v2.f32 {$, $}, [$+#]", to[0], to[1], at, offset);
+		ins(e, in_order ? "ld.volatile.shared.v2.f32 {$, $}, [$+#]" : "ld.shared.v2.f32 {$, $}, [$+#]", to[0], to[1],
+		    at, offset);
 	if (count == 1)
-		ins(e, "ld.shared.f32 $, [$+#]", to[0], at, offset);
+		ins(e, in_order ? "ld.volatile.shared.f32 $, [$+#]" : "ld.shared.f32 $, [$+#]", to[0], at, offset);
 }
 
 /* Where the operands of a thread are, in the first row of a turn. */
 typedef struct RowPlace {
 	Reg a, other, b;
+	bool in_order;
 } RowPlace;
 
 static void pair_load(Kernel *k, const GradientCut *c, const GradientPart *part, const RowPlace *at, uint32_t m,
@@ -186,9 +188,9 @@ static void pair_load(Kernel *k, const GradientCut *c, const GradientPart *part,
 	Emit *e = k->e;
 	uint32_t adjacent = high_first(c);
 
-	floats_load(e, p->b, c->wide, at->b, m * part->b_row);
-	floats_load(e, p->a, adjacent, at->a, m * part->a_row);
-	floats_load(e, p->a + adjacent, c->high - adjacent, at->other, m * part->a_row);
+	floats_load(e, at->in_order, p->b, c->wide, at->b, m * part->b_row);
+	floats_load(e, at->in_order, p->a, adjacent, at->a, m * part->a_row);
+	floats_load(e, at->in_order, p->a + adjacent, c->high - adjacent, at->other, m * part->a_row);
 }
 
 static void pair_add(Emit *e, const GradientCut *c, const RowPair *r, const GradientPart *p)
@@ -205,7 +207,9 @@ uint32_t inlined_turn(const Kernel *k) { return k->block_rows % BULK_TURN ? ROWS
 
 /* Rows of a piece, some in a turn. Where others use the scheduler meanwhile, they are loaded and then added: fewest
  * registers, and fewest instructions that wait for a bank of them. Else some are loaded while those before are
- * added; in long turns where the device copies pieces, as only multiply-adds are left to wait for loads. */
+ * added; in long turns where the device copies pieces, as only multiply-adds are left to wait for loads. These loads
+ * stay in order: one warp of a scheduler adds, and the assembler then finds registers for sums and operands that meet
+ * in fewer banks. */
 static void dense_rows(Kernel *k, const GradientCut *c, const GradientPart *p, Reg rows, Reg offset)
 {
 	Emit *e = k->e;
@@ -220,7 +224,7 @@ static void dense_rows(Kernel *k, const GradientCut *c, const GradientPart *p, R
 	if (c->inlined)
 		turn = inlined_turn(k);
 	RowPair pair[2][MOST];
-	RowPlace at = { reg(e, REG_R), reg(e, REG_R), reg(e, REG_R) };
+	RowPlace at = { reg(e, REG_R), reg(e, REG_R), reg(e, REG_R), turn == BULK_TURN && !c->inlined };
 
 	ins(e, "add.u32 $, $, $", at.a, p->a, offset);
 	ins(e, "add.u32 $, $, $", at.b, p->b, offset);

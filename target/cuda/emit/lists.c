@@ -37,7 +37,7 @@ static void group_load(Kernel *k, const Group *g, const GradientPart *p)
 	for (uint32_t m = 0; m < LIST_PAD; m++) {
 		Reg row = m % 2 ? op2(e, REG_R, "shr.u32", g->pair[m / 2], imm(16))
 		                : op2(e, REG_R, "and.b32", g->pair[m / 2], imm(0xffff));
-		floats_load(e, g->x[m], g->wide, mad(e, row, p->b_row, p->b), 0);
+		floats_load(e, false, g->x[m], g->wide, mad(e, row, p->b_row, p->b), 0);
 	}
 }
 

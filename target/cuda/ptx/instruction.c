@@ -289,14 +289,15 @@ static void parse_mov(Parser *p, Insn *i, Parts *s)
 	}
 }
 
-/* .relaxed and the like need a scope; .volatile has the widest one. */
+/* .relaxed and the like need a scope. .volatile, which GPUs take as .relaxed.sys, is weak here: kernels use it to keep
+ * loads in order, and nothing may rely on it between warps. */
 static void parse_order(Parser *p, Insn *i, Parts *s)
 {
 	static const char *const names[] = { "weak", "relaxed", "acquire", "release", "acq_rel", "volatile" };
 	static const char *const scopes[] = { "cta", "cluster", "gpu", "sys" };
 	int o = part_of(s, names, COUNT(names)), scope;
 
-	i->order = (uint8_t)(o < 0 ? O_WEAK : o == 5 ? O_RELAXED : o);
+	i->order = (uint8_t)(o < 0 || o == 5 ? O_WEAK : o);
 	if (o > 0 && o < 5) {
 		scope = part_of(s, scopes, COUNT(scopes));
 		if (scope < 0)
