@@ -330,12 +330,25 @@ typedef struct JoinLevels {
 JoinLevels join_begin(Kernel *k, uint32_t type, Reg is_double);
 void join_add(Kernel *k, const JoinLevels *l, Reg x); /* x is overwritten */
 Reg join_end(Kernel *k, const JoinLevels *l);
+/* The same, where the number of sums is known: no register has the count. */
+typedef struct JoinKnown {
+	Reg level[JOIN_LEVELS + 1];
+	uint32_t depth, count;
+	Reg is_double; /* as of JoinLevels */
+} JoinKnown;
+void known_add(Emit *e, JoinKnown *j, Reg x);
+Reg known_end(Emit *e, JoinKnown *j);
 Reg join_leaves(Kernel *k, Reg from, Reg leaves); /* of the sums of a place, from its first on */
 void wave_join(Kernel *k, Reg wave, Reg leaves);  /* more leaves than sums: these become a subtree */
 /* The update after the sums of leaves, with barriers of the grid. */
 struct Barrier;
 void leaves_finish(Kernel *k, Reg leaves, const struct Barrier *grid);
 Reg norm_factor(Kernel *k);
+/* Job.posted */
+bool sums_complete(const Kernel *k); /* gradients store a sum for every weight, once */
+Reg sums_at(Kernel *k);              /* those of this update: of the first leaf */
+Reg posted_sum(Kernel *k, Reg from); /* of a place, from its first sum on: waits for those of all leaves */
+void posted_reset(Kernel *k);        /* by the workers: makes room for sums of the update after the next */
 
 /* ---- cases.c: index lists, inputs, targets, weights ----------------------------------------------- */
 
@@ -547,10 +560,9 @@ uint32_t masks_bytes(const Kernel *k);
 
 /* Sums of all leaves, or what waits; then the rule. */
 void update_joined(Kernel *k, Reg leaves, bool pending);
+Reg first_place(Kernel *k, uint32_t panel); /* of a thread; the next ones follow places_at_once later */
+uint32_t places_at_once(const Kernel *k);
 void update_prepare(Kernel *k);                      /* before a barrier: loads what the update does not wait for */
-bool sums_complete(const Kernel *k);                 /* gradients store a sum for every weight, once */
-Reg sums_at(Kernel *k);                              /* those of this update: of the first leaf */
-void sums_withdraw(Kernel *k);                       /* by the workers: makes room in Job.posted */
 Reg place_sum(Kernel *k, Reg from, Reg leaves);      /* of a place, from its first sum on */
 Reg add_field(Emit *e, Reg a, Reg b, Reg is_double); /* tally.c */
 
@@ -702,8 +714,8 @@ void update_tiled(Kernel *k, Reg update, const Barriers *b); /* ring.c */
 void barrier_arrive(Kernel *k, const Barrier *b);            /* what the block has written is there for others */
 void barrier_poll(Kernel *k, const Barrier *b);              /* by one warp or thread */
 /* Number of the barrier between gradients and the update of Kernel.posts. All meet where inputs are prefetched, over
- * rows that gradients have read; else only workers and the warp that has seen that they may store weights: verdicts and
- * tallies may end beside the update. */
+ * rows that gradients have read; else only workers and the warp that has seen that they may store weights, which has
+ * given its verdicts: tallies may end beside the update. */
 enum { UPDATE_BEGINS = 5 };
 uint32_t update_meets(const Kernel *k);
 void polls_count(Kernel *k, Reg polls, uint32_t top); /* polls again, from this label on; but not for ever */

@@ -9,8 +9,8 @@ Reg half_join(Kernel *k, Reg from, uint32_t leaves, uint32_t slice)
 {
 	Emit *e = k->e;
 	const EmitSource *s = k->s;
-	Reg stack[JOIN_LEVELS + 1];
-	uint32_t depth = 0, slices = (uint32_t)ceil_div(s->leaf_rows, slice);
+	JoinKnown j = { .depth = 0 };
+	uint32_t slices = (uint32_t)ceil_div(s->leaf_rows, slice);
 	uint64_t floats = s->job->floats;
 
 	for (uint32_t n = 0; n < leaves; n++) {
@@ -19,13 +19,9 @@ Reg half_join(Kernel *k, Reg from, uint32_t leaves, uint32_t slice)
 		for (uint32_t i = 1; i < slices; i++)
 			sum = op2(e, REG_F, "add.rn.ftz.f32", sum,
 			          load(e, REG_F, "ld.global.f32", place_at(e, base, i * floats * 4), 0));
-		stack[depth++] = sum;
-		for (uint32_t l = 0; n >> l & 1; l++, depth--)
-			stack[depth - 2] = op2(e, REG_F, "add.rn.ftz.f32", stack[depth - 2], stack[depth - 1]);
+		known_add(e, &j, sum);
 	}
-	for (; depth > 1; depth--)
-		stack[depth - 2] = op2(e, REG_F, "add.rn.ftz.f32", stack[depth - 2], stack[depth - 1]);
-	return stack[0];
+	return known_end(e, &j);
 }
 
 static Reg is_bias(Emit *e, const DevicePanel *p, Reg row, Reg col)

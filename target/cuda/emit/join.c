@@ -2,6 +2,8 @@
 /* Sums of any number of leaves, the norm of the gradient, the sum that waits for its update. In: sums of leaves. Out:
  * totals. Must hold: leaves join as doc/arithmetic.md says, like carries of a binary counter, and what is left at the
  * end from the last one down. */
+#include <assert.h>
+
 #include "emit.h"
 
 JoinLevels join_begin(Kernel *k, uint32_t type, Reg is_double)
@@ -23,6 +25,29 @@ static Reg sum_of(Kernel *k, const JoinLevels *l, Reg a, Reg b)
 static void copy_to(Kernel *k, const JoinLevels *l, Reg to, Reg from)
 {
 	ins(k->e, l->type == REG_F ? "mov.f32 $, $" : l->type == REG_D ? "mov.u64 $, $" : "mov.f64 $, $", to, from);
+}
+
+static void known_join(Emit *e, JoinKnown *j)
+{
+	Reg *to = &j->level[--j->depth - 1], x = j->level[j->depth];
+
+	*to = to->type == REG_D ? add_field(e, *to, x, j->is_double) : op2(e, REG_F, "add.rn.ftz.f32", *to, x);
+}
+
+void known_add(Emit *e, JoinKnown *j, Reg x)
+{
+	assert(j->depth <= JOIN_LEVELS);
+	j->level[j->depth++] = x;
+	for (uint32_t bits = j->count++; bits & 1; bits >>= 1)
+		known_join(e, j);
+}
+
+Reg known_end(Emit *e, JoinKnown *j)
+{
+	assert(j->depth);
+	while (j->depth > 1)
+		known_join(e, j);
+	return j->level[0];
 }
 
 void join_add(Kernel *k, const JoinLevels *l, Reg x)
@@ -273,4 +298,109 @@ void leaves_finish(Kernel *k, Reg leaves, const Barrier *grid)
 	uint32_t end = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
 	update_joined(k, leaves, pending);
 	if_end(k->e, end);
+}
+
+/* ---- Job.posted: every word of a sum is its own flag ----
+ *
+ * No barrier of the grid stands between gradients and the update: gradients store each word once, and the thread of a
+ * place loads the words of all leaves until none is NO_SUM, a NaN that no arithmetic gives.
+ *
+ * Two copies of the sums alternate. The thread that loads a word is the one that resets it, after it has arrived at the
+ * barrier that ends update n, so before it arrives at that of n + 1, which all blocks wait for before they store sums
+ * of n + 2 to the same word. */
+
+/* Words that a thread waits for at a time: a subtree of leaves. */
+enum { WORDS_AT_ONCE = 32 };
+
+static uint32_t sum_offset(const Kernel *k, uint32_t leaf) { return leaf * (uint32_t)k->s->job->floats * 4; }
+
+/* Every panel has one gradient, which stores all of its rows and columns. */
+bool sums_complete(const Kernel *k)
+{
+	const EmitSource *s = k->s;
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < s->job->panels; i++)
+		for (uint32_t n = s->list->gradient; n < s->list->steps; n++) {
+			const DeviceStep *g = &s->step[n];
+			const DevicePanel *p = &s->panel[i];
+			uint64_t rows = (uint64_t)g->depth + (g->kind == STEP_GRADIENT_INDEX && g->bias);
+			if (g->panel != i)
+				continue;
+			if (p->kind || g->at != p->at || g->sum_row != p->row || g->cols < p->cols || rows * p->row != p->size ||
+			    g->kind == STEP_GRADIENT_LINKS)
+				return false;
+			found++;
+		}
+	return found == s->job->panels && found == s->list->steps - s->list->gradient;
+}
+
+Reg sums_at(Kernel *k)
+{
+	Emit *e = k->e;
+
+	if (!k->posts)
+		return POINTER(k, sum);
+	Reg odd = op2(e, REG_R, "and.b32", op1(e, REG_R, "cvt.u32.u64", k->number), imm(1));
+	return place(e, POINTER(k, posted), odd, sum_offset(k, k->s->leaves[0]));
+}
+
+/* By pairs: a chain would take as many latencies as there are words. */
+static Reg largest(Emit *e, const Reg *word, uint32_t count)
+{
+	uint32_t half = count / 2;
+
+	return count == 1 ? word[0]
+	                  : op2(e, REG_R, "max.u32", largest(e, word, half), largest(e, word + half, count - half));
+}
+
+/* Sums of a place, of `count` leaves from `first` on. All loads are under way together; those that came too early are
+ * repeated, so that little is asked of memory while others are late. */
+static void posted_wait(Kernel *k, Reg from, uint32_t first, uint32_t count, Reg word[WORDS_AT_ONCE])
+{
+	Emit *e = k->e;
+	uint32_t top = label(e), done = label(e);
+	Reg polls = op1(e, REG_R, "mov.u32", imm(0));
+
+	for (uint32_t i = 0; i < count; i++)
+		word[i] = load(e, REG_R, "ld.relaxed.gpu.global.u32", from, sum_offset(k, first + i));
+	label_here(e, top);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", largest(e, word, count), imm(NO_SUM)), done);
+	for (uint32_t i = 0; i < count; i++)
+		ins(e, "@$ ld.relaxed.gpu.global.u32 $, [$+#]", same(e, word[i], imm(NO_SUM)), word[i], from,
+		    sum_offset(k, first + i));
+	polls_count(k, polls, top);
+	label_here(e, done);
+}
+
+Reg posted_sum(Kernel *k, Reg from)
+{
+	Emit *e = k->e;
+	Reg word[WORDS_AT_ONCE];
+	JoinKnown j = { .depth = 0 };
+	uint32_t leaves = k->s->leaves[0];
+
+	for (uint32_t n = 0; n < leaves; n++) {
+		if (n % WORDS_AT_ONCE == 0)
+			posted_wait(k, from, n, min_u32(WORDS_AT_ONCE, leaves - n), word);
+		known_add(e, &j, op1(e, REG_F, "mov.b32", word[n % WORDS_AT_ONCE]));
+	}
+	return known_end(e, &j);
+}
+
+void posted_reset(Kernel *k)
+{
+	Emit *e = k->e;
+	Reg sums = sums_at(k);
+
+	for (uint32_t i = 0; i < k->s->job->panels; i++) {
+		const DevicePanel *p = &k->s->panel[i];
+		Loop l = loop_begin(e, first_place(k, i), imm((uint32_t)p->size), places_at_once(k));
+		Reg at = place(e, place_at(e, sums, p->at * 4), l.i, 4);
+		uint32_t none = if_begin(e, less(e, modulo(e, l.i, p->row, divide(e, l.i, p->row)), imm(p->cols)));
+		for (uint32_t n = 0; n < k->s->leaves[0]; n++)
+			ins(e, "st.relaxed.gpu.global.u32 [$+#], #", at, sum_offset(k, n), NO_SUM);
+		if_end(e, none);
+		loop_end(e, &l);
+	}
 }

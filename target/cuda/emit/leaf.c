@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A leaf by its team: cases, rows forward and backward, gradients; errors and verdicts beside them. In: the update.
  * Out: sums of weight changes of the leaf, or the update itself. */
+#include <assert.h>
+
 #include "emit.h"
 
 /* Cases and rows of a chunk of this number. */
@@ -569,7 +571,8 @@ static void others_emit(Kernel *k, Reg update, const Barriers *b, bool direct, b
 	}
 	if (b->team.cluster)
 		cluster_meet(k); /* all threads wait before they arrive again */
-	if (k->posts) {      /* no block reads weights any more that the update stores; the last warp tallies */
+	assert(!k->posts || !b->team.cluster);
+	if (k->posts) { /* no block reads weights any more that the update stores; the last warp tallies */
 		uint32_t rest = if_begin(e, less(e, k->tid, imm(k->workers + 32)));
 		teams_poll(k, &b->team);
 		if (!k->prefetches)

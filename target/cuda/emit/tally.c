@@ -307,21 +307,13 @@ Reg add_field(Emit *e, Reg a, Reg b, Reg is_double)
 	return op3(e, REG_D, "selp.b64", op1(e, REG_D, "mov.b64", x), op2(e, REG_D, "add.u64", a, b), is_double);
 }
 
-/* Leaves join like carries of a binary counter; what is left at the end from the last one down. */
 static Reg join_fields(Emit *e, Reg from, uint32_t leaves, Reg is_double)
 {
-	Reg stack[JOIN_LEVELS + 1];
-	uint32_t depth = 0;
+	JoinKnown j = { .is_double = is_double };
 
-	assert(leaves);
-	for (uint32_t n = 0; n < leaves; n++) {
-		stack[depth++] = load(e, REG_D, "ld.global.u64", from, n * (uint32_t)sizeof(Tally));
-		for (uint32_t l = 0; n >> l & 1; l++, depth--)
-			stack[depth - 2] = add_field(e, stack[depth - 2], stack[depth - 1], is_double);
-	}
-	for (; depth > 1; depth--)
-		stack[depth - 2] = add_field(e, stack[depth - 2], stack[depth - 1], is_double);
-	return stack[0];
+	for (uint32_t n = 0; n < leaves; n++)
+		known_add(e, &j, load(e, REG_D, "ld.global.u64", from, n * (uint32_t)sizeof(Tally)));
+	return known_end(e, &j);
 }
 
 static Reg param_g(Kernel *k, size_t field)

@@ -448,11 +448,9 @@ static void prefetch_beside(Kernel *k)
 	inputs_stage(&rest);
 }
 
-/* Every word of the sums of a leaf says itself that it is there, so that no barrier of the grid stands between
- * gradients and the update. Two copies of the sums suffice: a thread withdraws sums of update n after it has arrived at
- * the barrier that ends update n, so before it arrives at that of n + 1, which all wait for before they store sums of
- * n + 2 to the same words. New weights overwrite what other blocks have read: a warp beside the gradient has seen that
- * all blocks have passed their rows (others_emit), and a barrier of the block makes it known to the workers. */
+/* No barrier of the grid between gradients and the update (Job.posted, join.c). New weights overwrite what other blocks
+ * have read: a warp beside the gradient has seen that all blocks have passed their rows (others_emit), and a barrier of
+ * the block orders that before the stores of the workers. */
 static void update_posted(Kernel *k, Reg update, Reg staged, const Barriers *b)
 {
 	Emit *e = k->e;
@@ -479,7 +477,7 @@ static void update_posted(Kernel *k, Reg update, Reg staged, const Barriers *b)
 	spent(k, SPENT_UPDATE);
 	barrier_arrive(k, &b->grid);
 	workers = if_begin(e, less(e, k->tid, imm(k->workers)));
-	sums_withdraw(k); /* no one waits for this */
+	posted_reset(k); /* no thread waits for this */
 	if_end(e, workers);
 	barrier_wait(k, &b->grid);
 	spent(k, SPENT_GRID_AFTER);

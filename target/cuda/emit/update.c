@@ -449,108 +449,18 @@ void rule_quads(Kernel *k, const RuleNumbers *n, const DevicePanel *p, uint32_t 
 
 /* ---- sums of leaves ---- */
 
-/* Leaves join like carries of a binary counter; what is left at the end from the last one down. */
-static Reg join_known(Kernel *k, Reg from, uint32_t leaves)
+/* A leaf after the other. */
+static Reg leaves_sum(Kernel *k, Reg from, uint32_t leaves)
 {
 	Emit *e = k->e;
-	Reg stack[JOIN_LEVELS + 1];
-	uint32_t depth = 0, floats = (uint32_t)k->s->job->floats;
-
-	assert(leaves);
-	for (uint32_t n = 0; n < leaves; n++) {
-		stack[depth++] = load(e, REG_F, "ld.global.f32", from, 0);
-		from = place_at(e, from, floats * 4);
-		for (uint32_t l = 0; n >> l & 1; l++, depth--)
-			stack[depth - 2] = op2(e, REG_F, "add.rn.ftz.f32", stack[depth - 2], stack[depth - 1]);
-	}
-	for (; depth > 1; depth--)
-		stack[depth - 2] = op2(e, REG_F, "add.rn.ftz.f32", stack[depth - 2], stack[depth - 1]);
-	return stack[0];
-}
-
-/* ---- sums that say themselves that they are there ---- */
-
-/* Words that a thread waits for at a time: a subtree of leaves. */
-enum { WORDS_AT_ONCE = 32 };
-
-static uint32_t sum_offset(const Kernel *k, uint32_t leaf) { return leaf * (uint32_t)k->s->job->floats * 4; }
-
-/* Every panel has one gradient, which stores all of its rows and columns. */
-bool sums_complete(const Kernel *k)
-{
-	const EmitSource *s = k->s;
-	uint32_t found = 0;
-
-	for (uint32_t i = 0; i < s->job->panels; i++)
-		for (uint32_t n = s->list->gradient; n < s->list->steps; n++) {
-			const DeviceStep *g = &s->step[n];
-			const DevicePanel *p = &s->panel[i];
-			uint64_t rows = (uint64_t)g->depth + (g->kind == STEP_GRADIENT_INDEX && g->bias);
-			if (g->panel != i)
-				continue;
-			if (p->kind || g->at != p->at || g->sum_row != p->row || g->cols < p->cols || rows * p->row != p->size ||
-			    g->kind == STEP_GRADIENT_LINKS)
-				return false;
-			found++;
-		}
-	return found == s->job->panels && found == s->list->steps - s->list->gradient;
-}
-
-Reg sums_at(Kernel *k)
-{
-	Emit *e = k->e;
-
-	if (!k->posts)
-		return POINTER(k, sum);
-	Reg odd = op2(e, REG_R, "and.b32", op1(e, REG_R, "cvt.u32.u64", k->number), imm(1));
-	return place(e, POINTER(k, posted), odd, sum_offset(k, k->s->leaves[0]));
-}
-
-/* By pairs: a chain would take as many latencies as there are words. */
-static Reg largest(Emit *e, const Reg *word, uint32_t count)
-{
-	uint32_t half = count / 2;
-
-	return count == 1 ? word[0]
-	                  : op2(e, REG_R, "max.u32", largest(e, word, half), largest(e, word + half, count - half));
-}
-
-/* Sums of a place, of `count` leaves from `first` on. All loads are under way together; those that came too early are
- * repeated, so that little is asked of memory while others are late. */
-static void posted_wait(Kernel *k, Reg from, uint32_t first, uint32_t count, Reg word[WORDS_AT_ONCE])
-{
-	Emit *e = k->e;
-	uint32_t top = label(e), done = label(e);
-	Reg polls = op1(e, REG_R, "mov.u32", imm(0));
-
-	for (uint32_t i = 0; i < count; i++)
-		word[i] = load(e, REG_R, "ld.relaxed.gpu.global.u32", from, sum_offset(k, first + i));
-	label_here(e, top);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", largest(e, word, count), imm(NO_SUM)), done);
-	for (uint32_t i = 0; i < count; i++)
-		ins(e, "@$ ld.relaxed.gpu.global.u32 $, [$+#]", same(e, word[i], imm(NO_SUM)), word[i], from,
-		    sum_offset(k, first + i));
-	polls_count(k, polls, top);
-	label_here(e, done);
-}
-
-/* As join_known. */
-static Reg join_posted(Kernel *k, Reg from)
-{
-	Emit *e = k->e;
-	Reg stack[JOIN_LEVELS + 1], word[WORDS_AT_ONCE];
-	uint32_t depth = 0, leaves = k->s->leaves[0];
+	JoinKnown j = { .depth = 0 };
 
 	for (uint32_t n = 0; n < leaves; n++) {
-		if (n % WORDS_AT_ONCE == 0)
-			posted_wait(k, from, n, min_u32(WORDS_AT_ONCE, leaves - n), word);
-		stack[depth++] = op1(e, REG_F, "mov.b32", word[n % WORDS_AT_ONCE]);
-		for (uint32_t l = 0; n >> l & 1; l++, depth--)
-			stack[depth - 2] = op2(e, REG_F, "add.rn.ftz.f32", stack[depth - 2], stack[depth - 1]);
+		Reg sum = load(e, REG_F, "ld.global.f32", from, 0);
+		from = place_at(e, from, (uint32_t)k->s->job->floats * 4);
+		known_add(e, &j, sum);
 	}
-	for (; depth > 1; depth--)
-		stack[depth - 2] = op2(e, REG_F, "add.rn.ftz.f32", stack[depth - 2], stack[depth - 1]);
-	return stack[0];
+	return known_end(e, &j);
 }
 
 Reg place_sum(Kernel *k, Reg from, Reg leaves)
@@ -559,13 +469,13 @@ Reg place_sum(Kernel *k, Reg from, Reg leaves)
 	Reg g = reg(e, REG_F);
 
 	if (k->posts)
-		return join_posted(k, from);
+		return posted_sum(k, from);
 	if (k->s->general)
 		return join_leaves(k, from, leaves);
 	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++) {
 		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i])));
 		ins(e, "mov.f32 $, $", g,
-		    k->half ? half_join(k, from, k->s->leaves[i], k->s->slice[i]) : join_known(k, from, k->s->leaves[i]));
+		    k->half ? half_join(k, from, k->s->leaves[i], k->s->slice[i]) : leaves_sum(k, from, k->s->leaves[i]));
 		if_end(e, other);
 	}
 	return g;
@@ -573,7 +483,7 @@ Reg place_sum(Kernel *k, Reg from, Reg leaves)
 
 /* A warp has 32 adjacent places; warps of different blocks follow each other, so that all blocks have some. Places of a
  * panel begin with the warp after those of the panel before: sums of several take as long as those of one. */
-static Reg first_place(Kernel *k, uint32_t panel)
+Reg first_place(Kernel *k, uint32_t panel)
 {
 	Emit *e = k->e;
 	Reg warp = op2(e, REG_R, "shr.u32", k->tid, imm(5)), lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
@@ -588,7 +498,7 @@ static Reg first_place(Kernel *k, uint32_t panel)
 	return mad(e, mad(e, warp, blocks, k->block), 32, lane);
 }
 
-static uint32_t places_at_once(const Kernel *k) { return k->s->teams * k->s->team_blocks * k->workers; }
+uint32_t places_at_once(const Kernel *k) { return k->s->teams * k->s->team_blocks * k->workers; }
 
 static void update_place(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg i, Reg leaves, bool pending,
                          const Place *v)
@@ -596,7 +506,7 @@ static void update_place(Kernel *k, const RuleNumbers *n, const DevicePanel *p, 
 	Emit *e = k->e;
 	Reg row = divide(e, i, p->row), col = modulo(e, i, p->row, row), g = reg(e, REG_F);
 	Reg from = place(e, place_at(e, pending ? POINTER(k, pending) : sums_at(k), p->at * 4), i, 4);
-	uint32_t none = k->posts ? if_begin(e, less(e, col, imm(p->cols))) : 0; /* no one waits for these */
+	uint32_t none = k->posts ? if_begin(e, less(e, col, imm(p->cols))) : 0; /* no sum of padding is stored */
 
 	if (pending)
 		g = load(e, REG_F, "ld.global.f32", from, 0);
@@ -666,23 +576,6 @@ void update_joined(Kernel *k, Reg leaves, bool pending)
 		if_end(k->e, end);
 	}
 	k->prepared = NULL;
-}
-
-void sums_withdraw(Kernel *k)
-{
-	Emit *e = k->e;
-	Reg sums = sums_at(k);
-
-	for (uint32_t i = 0; i < k->s->job->panels; i++) {
-		const DevicePanel *p = &k->s->panel[i];
-		Loop l = loop_begin(e, first_place(k, i), imm((uint32_t)p->size), places_at_once(k));
-		Reg at = place(e, place_at(e, sums, p->at * 4), l.i, 4);
-		uint32_t none = if_begin(e, less(e, modulo(e, l.i, p->row, divide(e, l.i, p->row)), imm(p->cols)));
-		for (uint32_t n = 0; n < k->s->leaves[0]; n++)
-			ins(e, "st.relaxed.gpu.global.u32 [$+#], #", at, sum_offset(k, n), NO_SUM);
-		if_end(e, none);
-		loop_end(e, &l);
-	}
 }
 
 /* ---- bf16: sums of leaves by several warps ---- */
@@ -793,16 +686,11 @@ static Reg parts_total(Kernel *k, Reg at, uint32_t pitch, Reg leaves)
 	Reg g = reg(e, REG_F);
 
 	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++) {
-		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i]))), depth = 0;
-		Reg stack[JOIN_LEVELS + 1];
-		for (uint32_t n = 0; n < parts_of(k->s->leaves[i]); n++) {
-			stack[depth++] = load(e, REG_F, "ld.shared.f32", at, n * pitch);
-			for (uint32_t l = 0; n >> l & 1; l++, depth--)
-				stack[depth - 2] = op2(e, REG_F, "add.rn.ftz.f32", stack[depth - 2], stack[depth - 1]);
-		}
-		for (; depth > 1; depth--)
-			stack[depth - 2] = op2(e, REG_F, "add.rn.ftz.f32", stack[depth - 2], stack[depth - 1]);
-		ins(e, "mov.f32 $, $", g, stack[0]);
+		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i])));
+		JoinKnown j = { .depth = 0 };
+		for (uint32_t n = 0; n < parts_of(k->s->leaves[i]); n++)
+			known_add(e, &j, load(e, REG_F, "ld.shared.f32", at, n * pitch));
+		ins(e, "mov.f32 $, $", g, known_end(e, &j));
 		if_end(e, other);
 	}
 	return g;
