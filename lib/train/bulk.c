@@ -227,7 +227,8 @@ bool bulk_updates(Loop *l, Update *u)
 		at->tally = *t;
 		check_error(l, t);
 		if (some == of_epoch)
-			epoch_end(l, u->param[P_RATE], left > 0); /* without an observer, it does not roll back */
+			epoch_end(l, u->param[P_RATE], left > 0, /* without an observer, it does not roll back */
+			          !left || !l->updates.few_counts || epoch_counted(at->epoch + 1));
 		else
 			at->done += some * l->batch;
 	}

@@ -73,7 +73,7 @@ static Status note_best(Loop *l)
 	return MP_OK;
 }
 
-Status epoch_end(Loop *l, double rate, bool finite)
+Status epoch_end(Loop *l, double rate, bool finite, bool counted)
 {
 	Run *r = l->r;
 	Position *at = &r->at;
@@ -91,7 +91,7 @@ Status epoch_end(Loop *l, double rate, bool finite)
 	report_fill(r, l->data, rate);
 	r->report.solved = until_reached(&l->until, &at->last);
 	TRY(note_best(l));
-	report_note(r, !l->updates.few_counts || epoch_counted(at->epoch));
+	report_note(r, counted);
 	l->observer->after_epoch(r->guard);
 	return MP_OK;
 }

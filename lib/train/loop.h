@@ -50,8 +50,9 @@ bool bulk_updates(Loop *l, Update *u); /* bulk.c: some updates in one call; fals
 
 /* ---- epoch.c ---- */
 
-Status epoch_end(Loop *l, double rate, bool finite); /* count, evaluate and note it; finite: its weights are */
-void check_error(Loop *l, const Tally *t);           /* fails unless it is finite, before its epoch is counted */
+/* Count, evaluate and note it. finite: its weights are; counted: so are its right cases */
+Status epoch_end(Loop *l, double rate, bool finite, bool counted);
+void check_error(Loop *l, const Tally *t); /* fails unless it is finite, before its epoch is counted */
 _Noreturn void diverged(Loop *l, uint64_t epoch);
 
 void note_stuck(Loop *l); /* stuck.c: a note if the run has learnt nothing */

@@ -58,7 +58,7 @@ static Status epoch(Loop *l, Update *u)
 			return MP_OK;
 	}
 	TRY(l->observer->before_update(l->r->guard));
-	return epoch_end(l, u->param[P_RATE], false);
+	return epoch_end(l, u->param[P_RATE], false, true);
 }
 
 static Status last_report(Loop *l, double rate, const char *reason)

@@ -353,7 +353,8 @@ static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
 {
 	Schedule *s = c->schedule;
 	uint64_t each = max_u64(1, w->batch * c->net->links), most = max_u64(1, (uint64_t)(JOB_WORK / (double)each));
-	bool listed = c->now->has_short && !work_repeats(w);
+	bool one_epoch = work_repeats(w) && ceil_div(w->examples, w->batch) <= LISTED_UPDATES; /* lists are those of it */
+	bool listed = c->now->has_short && !one_epoch;
 	uint64_t count = min_u64(w->count, min_u64(most, listed ? LISTED_UPDATES : JOB_UPDATES)), done = w->done, at = 0;
 
 	if (w->solo) /* whole epochs */
