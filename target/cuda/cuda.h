@@ -369,7 +369,7 @@ void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p);
 typedef enum CudaShape { SHAPE_COLUMNS, SHAPE_RESIDENT, SHAPE_TILES, SHAPE_GENERAL, SHAPES } CudaShape;
 extern const char *const shape_names[SHAPES];
 /* Seconds of an update; operations: floating-point ones of its cases. */
-double update_seconds(CudaShape shape, bool half, uint32_t blocks, double operations);
+double update_seconds(CudaShape shape, bool half, uint32_t leaves, uint32_t blocks, double operations);
 
 /* ---- listing.c: what runs on the device, as text ---- */
 

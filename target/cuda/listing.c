@@ -98,7 +98,8 @@ static void kernel_print(Cuda *c, Buf *out)
 		return;
 	double rows = (double)batch * c->now->ticks.each, links = (double)c->net->links;
 	double each = c->now->has_masks && !c->half ? case_operations(c->net, c->now->of) : case_operations(c->net, NULL);
-	double seconds = update_seconds(shape_of(r.kernel->text), c->half, c->teams * c->team_blocks, rows * each);
+	double seconds =
+		update_seconds(shape_of(r.kernel->text), c->half, leaf_count(batch), c->teams * c->team_blocks, rows * each);
 	double rate = links * rows / seconds;
 	bool large = rate >= 1e11;
 	buf_printf(out, "\tpredicted: %.3g us an update, %.3g %s\n", 1e6 * seconds, rate * (large ? 1e-12 : 1e-6),

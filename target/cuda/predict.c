@@ -41,23 +41,24 @@ static const char *reason(Ctx *cx, const Ctx *own)
 	return arena_copy(&cx->scratch, text, strlen(text));
 }
 
-/* As measured on an H200: what an update takes however few cases it has, and operations per second of a block. */
+/* As measured on an H200: what an update takes however few cases it has, and operations per second of a block; of one
+ * leaf, what barriers of a cluster take besides. */
 typedef struct ShapeCost {
-	double floor, block_rate;
+	double floor, block_rate, one_leaf;
 } ShapeCost;
 static const ShapeCost costs[SHAPES][2] = {
 	[SHAPE_COLUMNS] = { { 4.8e-6, 0.3e12 }, { 2.55e-6, 1.4e12 } },
-	[SHAPE_RESIDENT] = { { 13.8e-6, 0.405e12 }, { 6e-6, 1.4e12 } },
+	[SHAPE_RESIDENT] = { { 12.4e-6, 0.392e12, 1.2e-6 }, { 6e-6, 1.4e12 } },
 	[SHAPE_TILES] = { { 36e-6, 0.16e12 }, { 25e-6, 0.6e12 } },
 	[SHAPE_GENERAL] = { { 100e-6, 0.02e12 } },
 };
 const char *const shape_names[SHAPES] = { "columns", "resident", "tiles", "general" };
 
-double update_seconds(CudaShape shape, bool half, uint32_t blocks, double operations)
+double update_seconds(CudaShape shape, bool half, uint32_t leaves, uint32_t blocks, double operations)
 {
 	const ShapeCost *c = &costs[shape][half];
 
-	return c->floor + operations / (c->block_rate * blocks);
+	return c->floor + (leaves == 1 ? c->one_leaf : 0) + operations / (c->block_rate * blocks);
 }
 
 /* Before anything is compiled: which shape a network and its data should have. */
@@ -93,7 +94,8 @@ void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p)
 	CudaShape shape = shape_guess(w, batch);
 	uint32_t blocks = batch <= LEAF_EXAMPLES && shape <= SHAPE_RESIDENT ? min_u32(16, found.blocks) : found.blocks;
 	p->start = opening + (streamed ? 0 : bytes / copy);
-	p->epoch = (double)w->updates * update_seconds(shape, false, blocks, batch * w->operations);
+	p->epoch =
+		(double)w->updates * update_seconds(shape, false, leaf_count((uint64_t)batch), blocks, batch * w->operations);
 	if (streamed && p->epoch < bytes / copy)
 		p->epoch = bytes / copy;
 }
