@@ -65,6 +65,7 @@ typedef struct GpuKernel {
 } GpuKernel;
 bool gpu_clusters_fit(Gpu *m, const GpuKernel *k, uint32_t blocks); /* all at the same time */
 void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k);
+bool is_folder(const char *dump); /* MICROPROP_CUDA_DUMP ends with a slash: gpu_load keeps every text there */
 void gpu_launch(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks); /* job: of the host */
 void gpu_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks);  /* the same, without waiting, */
 /* After copies that have begun, and beside what it computes; gpu_copies_wait waits for it. */

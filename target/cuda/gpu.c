@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "cuda.h"
 #include "ptx.h"
@@ -264,9 +265,27 @@ static const char *without_line(Arena *a, const char *text, size_t len, const ch
 	return copy;
 }
 
+bool is_folder(const char *dump) { return *dump && dump[strlen(dump) - 1] == '/'; }
+
+/* MICROPROP_CUDA_DUMP=FOLDER/: every text, as a file of its own. */
+static void text_keep(DeviceMemory *owner, const char *text, size_t len)
+{
+	const char *folder = getenv("MICROPROP_CUDA_DUMP");
+	Buf name = { .arena = &owner->arena };
+
+	if (!folder || !is_folder(folder))
+		return;
+	buf_printf(&name, "%s%016llx.ptx", folder, (unsigned long long)XXH3_64bits(text, len));
+	OutFile *f = file_create(owner->gpu->cx, &owner->arena, name.s);
+	file_write(f, text, len);
+	file_commit(owner->gpu->cx, f);
+}
+
 void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k)
 {
 	Gpu *m = owner->gpu;
+
+	text_keep(owner, text, len);
 	if (m->planned) {
 		k->text = arena_copy(&owner->arena, text, len);
 		return;
