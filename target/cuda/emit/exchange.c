@@ -534,6 +534,7 @@ void bulk_begin(Kernel *k)
 	for (uint32_t i = 0; i < gradient_count(k); i++)
 		if (k->cut[i].straight)
 			inputs_keep(k, i);
+	bulk_fence(k, true); /* once for a leaf; the copies that read these inputs are made in every update */
 	uint32_t other = if_begin(e, same(e, k->member, imm(0)));
 	for (uint32_t i = 0; i < k->exchanges; i++)
 		region_pad(k, i);
