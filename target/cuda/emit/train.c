@@ -696,6 +696,8 @@ static void updates_emit(Kernel *k)
 	label_here(e, done);
 	if (k->regular)
 		ins(e, "cp.async.wait_all");
+	if (k->bulk_rows) /* inputs of the next update: no block ends while copies write to its memory */
+		bulk_rows_wait(k);
 	if (k->half && k->half->direct)
 		half_weights_store(k);
 	if (k->kept) {
