@@ -374,22 +374,6 @@ static const char flags[] = "setp.ne.u32 %p1, %cta, 0; @%p1 bra reader;\n"
 							"bar.warp.sync -1; ld.global.u32 %r2, [%my_out+256]; st.global.u32 [%my_out+512], %r2;\n"
 							"end:";
 
-/* The text with the n-th statement that begins with these words replaced; false: there is none. */
-static bool mutant(char *to, const char *text, const char *words, uint32_t n, const char *instead)
-{
-	const char *at = text;
-
-	for (uint32_t i = 0;; i++, at++) {
-		at = strstr(at, words);
-		if (!at)
-			return false;
-		if (i == n)
-			break;
-	}
-	sprintf(to, "%.*s%s%s", (int)(at - text), text, instead, at + strcspn(at, ";") + 1);
-	return true;
-}
-
 static void mutants_are_caught(void **state)
 {
 	(void)state;

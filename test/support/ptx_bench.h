@@ -91,4 +91,20 @@ static inline void fails(Bench *b, const char *text, const char *words)
 	b->cx.errors = 0;
 }
 
+/* The text with the n-th statement that begins with these words replaced; false: there is none. */
+static inline bool mutant(char *to, const char *text, const char *words, uint32_t n, const char *instead)
+{
+	const char *at = text;
+
+	for (uint32_t i = 0;; i++, at++) {
+		at = strstr(at, words);
+		if (!at)
+			return false;
+		if (i == n)
+			break;
+	}
+	sprintf(to, "%.*s%s%s", (int)(at - text), text, instead, at + strcspn(at, ";") + 1);
+	return true;
+}
+
 #endif

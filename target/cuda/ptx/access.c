@@ -70,16 +70,21 @@ static Place place(Grid *g, const Warp *w, Space space, uint64_t address, uint32
 	return p;
 }
 
-/* Shared memory of a block of the cluster: mapa has put its rank, and 1, above the address. */
-static Place place_remote(Grid *g, const Warp *w, uint32_t address, uint32_t lane, uint32_t bytes)
+/* Of the cluster: mapa has put its rank, and 1, above the address. */
+Block *block_at(Grid *g, const Warp *w, uint32_t address, uint32_t lane)
 {
 	uint32_t rank = address >> REMOTE_SHIFT;
-	Place p = { .address = address & (((uint32_t)1 << REMOTE_SHIFT) - 1), .bytes = bytes, .block = w->block };
 
 	if (rank > g->cluster)
 		grid_fail(g, w, lane, "an address of block %u of a cluster of %u", rank - 1, g->cluster);
-	if (rank)
-		p.block = &g->block[w->block->number / g->cluster * g->cluster + rank - 1];
+	return rank ? &g->block[w->block->number / g->cluster * g->cluster + rank - 1] : w->block;
+}
+
+static Place place_remote(Grid *g, const Warp *w, uint32_t address, uint32_t lane, uint32_t bytes)
+{
+	Place p = { .address = address & (((uint32_t)1 << REMOTE_SHIFT) - 1), .bytes = bytes };
+
+	p.block = block_at(g, w, address, lane);
 	if (p.address & (bytes - 1))
 		grid_fail(g, w, lane, "%u bytes at address 0x%llx are misaligned", bytes, (unsigned long long)p.address);
 	if (!p.block->live)
@@ -128,6 +133,16 @@ static void touch(Grid *g, Warp *w, Space space, const Place *p, uint32_t lane, 
 		races_touch(g, w, lane, m, first + k, byte_mask(p), how);
 }
 
+_Noreturn static void on_its_way(Grid *g, const Warp *w, uint32_t lane, const Block *block, uint64_t address)
+{
+	const Bulk *b = bulk_to(g, block, address);
+
+	if (b)
+		grid_fail(g, w, lane, "shared word at %llu: a copy by cp.async.bulk in line %u is on its way to it",
+		          (unsigned long long)address, line_of(g, b->insn->at));
+	grid_fail(g, w, lane, "shared word at %llu: a copy by cp.async is on its way to it", (unsigned long long)address);
+}
+
 static void check_read(Grid *g, Warp *w, const Place *p, uint32_t lane)
 {
 	uint32_t words = p->bytes > 4 ? p->bytes / 4 : 1;
@@ -136,8 +151,7 @@ static void check_read(Grid *g, Warp *w, const Place *p, uint32_t lane)
 	for (uint32_t k = 0; k < words; k++) {
 		uint8_t state = p->block->word[p->word + k];
 		if (state & WORD_IN_FLIGHT)
-			grid_fail(g, w, lane, "shared word at %llu: a copy by cp.async is on its way to it",
-			          (unsigned long long)p->address + 4 * k);
+			on_its_way(g, w, lane, p->block, p->address + 4 * k);
 		if (need & ~state)
 			grid_fail(g, w, lane, "shared word at %llu was never written", (unsigned long long)p->address + 4 * k);
 	}
@@ -149,10 +163,15 @@ static void mark_written(Grid *g, Warp *w, const Place *p, uint32_t lane)
 
 	for (uint32_t k = 0; k < words; k++) {
 		if (p->block->word[p->word + k] & WORD_IN_FLIGHT)
-			grid_fail(g, w, lane, "shared word at %llu: a copy by cp.async is on its way to it",
-			          (unsigned long long)p->address + 4 * k);
+			on_its_way(g, w, lane, p->block, p->address + 4 * k);
 		p->block->word[p->word + k] |= byte_mask(p);
 	}
+}
+
+static void mark_in_flight(const Place *p)
+{
+	for (uint32_t k = 0; k < p->bytes / 4; k++)
+		p->block->word[p->word + k] |= WORD_IN_FLIGHT;
 }
 
 /* ---- loads and stores ---- */
@@ -386,20 +405,22 @@ uint8_t *shared_place(Grid *g, Warp *w, const Insn *i, uint32_t lane, uint32_t b
 {
 	Place p = place_of(g, w, i, lane, bytes);
 
-	if (how == ACCESS_WRITE)
+	if (how == ACCESS_WRITE || how == ACCESS_BULK_WRITE)
 		mark_written(g, w, &p, lane);
 	else
 		check_read(g, w, &p, lane);
+	if (how == ACCESS_BULK_WRITE)
+		mark_in_flight(&p);
 	touch(g, w, IN_SHARED, &p, lane, how);
 	return p.at;
 }
 
-const uint8_t *shared_read(Grid *g, Warp *w, uint32_t address, uint32_t lane, uint32_t bytes)
+const uint8_t *shared_read(Grid *g, Warp *w, uint32_t address, uint32_t lane, uint32_t bytes, Access how)
 {
 	Place p = place(g, w, IN_SHARED, address, lane, bytes);
 
 	check_read(g, w, &p, lane);
-	touch(g, w, IN_SHARED, &p, lane, ACCESS_READ);
+	touch(g, w, IN_SHARED, &p, lane, how);
 	return p.at;
 }
 
@@ -407,7 +428,7 @@ const uint8_t *global_place(Grid *g, Warp *w, uint32_t slot, int64_t offset, uin
 {
 	Place p = place(g, w, IN_GLOBAL, lane_word(g, w, slot, lane, true) + (uint64_t)offset, lane, bytes);
 
-	touch(g, w, IN_GLOBAL, &p, lane, ACCESS_READ);
+	touch(g, w, IN_GLOBAL, &p, lane, ACCESS_BULK_READ);
 	return p.at;
 }
 
@@ -497,8 +518,7 @@ void access_copy(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		}
 		touch(g, w, IN_SHARED, &p, l, ACCESS_WRITE);
 		mark_written(g, w, &p, l);
-		for (uint32_t k = 0; k < (uint32_t)i->width / 4; k++)
-			w->block->word[p.word + k] |= WORD_IN_FLIGHT;
+		mark_in_flight(&p);
 		c.read = g->e->opt.seed && grid_random(g) & 1;
 		if (c.read)
 			memcpy(c.data, (const void *)(uintptr_t)address, bytes);

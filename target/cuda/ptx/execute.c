@@ -528,7 +528,8 @@ static void execute_exit(Grid *g, Warp *w, uint32_t mask)
 	}
 	w->state = WARP_DONE;
 	warp_unready(g, w);
-	w->block->live--;
+	if (!--w->block->live)
+		bulk_block_ended(g, w->block);
 	barrier_recheck(g, w->block);
 }
 
@@ -556,7 +557,7 @@ static void execute_one(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	case OP_CLUSTER: execute_cluster(g, w, i, mask); break;
 	case OP_MBARRIER: mbarrier_execute(g, w, i, mask); break;
 	case OP_STORE_ASYNC: store_async(g, w, i, mask); break;
-	case OP_BULK: copy_bulk(g, w, i, mask); break;
+	case OP_BULK: bulk_copy_begin(g, w, i, mask); break;
 	case OP_WARP_SYNC:
 		members(g, w, i->a[0], mask);
 		races_warp_sync(w);

@@ -302,6 +302,8 @@ static void grid_run(Grid *g)
 	while (left) {
 		if (!g->ready_count)
 			deadlock(g);
+		if (g->bulks)
+			bulk_turn(g);
 		uint64_t r = g->e->opt.seed ? grid_random(g) : 0;
 		if (g->e->opt.seed)
 			next = (uint32_t)((r >> 32) % g->ready_count);

@@ -693,7 +693,8 @@ static void parse_fence(Parser *p, Insn *i, Parts *s)
 	if (fence && part_take(s, "proxy")) { /* stores are seen at once */
 		if (!part_take(s, "async"))
 			unknown(p, s);
-		part_take(s, "shared::cta");
+		if (!part_take(s, "global") && !part_take(s, "shared::cta"))
+			part_take(s, "shared::cluster");
 		parts_end(p, s);
 		i->op = OP_NOTHING;
 		return;

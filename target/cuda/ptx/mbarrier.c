@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Barriers in shared memory (mbarrier), stores to another block (st.async) and copies from global memory
- * (cp.async.bulk) that count at one. In: an instruction and the lanes that execute it. Out: the barrier's word, memory,
- * the predicate of a wait. Must hold: what was done before an arrival, or stored, is ordered before what follows a wait
- * for its phase.
+/* Barriers in shared memory (mbarrier) and stores to another block (st.async) that count at one. In: an instruction and
+ * the lanes that execute it. Out: the barrier's word, memory, the predicate of a wait. Must hold: what was done before
+ * an arrival, or stored, is ordered before what follows a wait for its phase.
  *
  * A word has, from its lowest bit on: arrivals and bytes that are still to come in this phase, arrivals of a phase, the
  * phase. Bytes may come before they are expected. */
@@ -45,13 +44,15 @@ static Mbarrier find(Grid *g, const Warp *w, uint32_t lane, const uint8_t *at)
 /* Clocks of odd and even phases are apart. */
 static uint64_t clock_of(const uint8_t *at, uint32_t phase) { return (uintptr_t)at + phase; }
 
-/* arrivals: 0 or 1; bytes: that are expected, or negative, that came */
-static void arrive(Grid *g, Warp *w, uint32_t lane, uint8_t *at, uint32_t arrivals, int32_t bytes)
+/* arrivals: 0 or 1; bytes: that are expected, or negative, that came, by this copy if it is not NULL */
+static void arrive(Grid *g, Warp *w, uint32_t lane, uint8_t *at, uint32_t arrivals, int32_t bytes, const Bulk *copy)
 {
 	Mbarrier b = find(g, w, lane, at);
 	bool first = b.pending == b.expected && !b.bytes;
 
-	if (g->races)
+	if (g->races && copy)
+		races_bulk_landed(g, copy, clock_of(at, b.phase), first);
+	else if (g->races)
 		races_release(g, w, clock_of(at, b.phase), true, first);
 	if (arrivals > b.pending)
 		grid_fail(g, w, lane, "the mbarrier has all arrivals of its phase");
@@ -68,8 +69,11 @@ static void arrive(Grid *g, Warp *w, uint32_t lane, uint8_t *at, uint32_t arriva
 	g->idle = 0;
 }
 
+void mbarrier_bytes(Grid *g, const Bulk *b) { arrive(g, b->by, b->lane, b->bar, 0, -(int32_t)b->bytes, b); }
+
 void mbarrier_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
+	const uint8_t *vain[LANES] = { NULL };
 	uint32_t done = 0;
 
 	for (uint32_t l = 0; l < LANES; l++) {
@@ -89,20 +93,25 @@ void mbarrier_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 			uint64_t v = pack(&b);
 			memcpy(at, &v, sizeof v);
 			break;
-		case M_ARRIVE: arrive(g, w, l, at, 1, 0); break;
-		case M_EXPECT: arrive(g, w, l, at, 1, (int32_t)x); break;
+		case M_ARRIVE: arrive(g, w, l, at, 1, 0, NULL); break;
+		case M_EXPECT: arrive(g, w, l, at, 1, (int32_t)x, NULL); break;
 		case M_WAIT:
 			b = find(g, w, l, at);
 			if (b.phase != (x & 1)) {
 				done |= 1u << l;
 				if (g->races)
 					races_acquire(g, w, clock_of(at, x & 1), true);
+			} else {
+				vain[l] = at;
 			}
 			break;
 		}
 	}
 	if (i->sub != M_WAIT)
 		return;
+	for (uint32_t l = 0; g->bulks && l < LANES; l++)
+		if (vain[l] && (!l || vain[l] != vain[l - 1]))
+			bulk_polled(g, vain[l]);
 	uint32_t *pred = w->reg + (uint64_t)i->d[0] * LANES;
 	*pred = (*pred & ~mask) | done;
 	w->defined[i->d[0]] |= mask;
@@ -125,58 +134,6 @@ void store_async(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		for (uint32_t k = 0; k < i->width; k++)
 			value[k] = lane_value(g, w, i->a[1 + k], l);
 		memcpy(shared_place(g, w, &data, l, bytes, ACCESS_WRITE), value, bytes);
-		arrive(g, w, l, shared_place(g, w, &barrier, l, 8, ACCESS_ATOMIC), 0, -(int32_t)bytes);
-	}
-}
-
-/* ---- copies: [to + target], [from + offset], bytes, [mbarrier] ---- */
-
-bool bulk_parse(Parser *p, Insn *i, Token name)
-{
-	bool global = ptx_is(name, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes");
-
-	if (!global && !ptx_is(name, "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"))
-		return false;
-	i->op = OP_BULK;
-	i->sub = global;
-	i->space = IN_SHARED;
-	i->remote = true;
-	take_address(p, i, IN_SHARED);
-	i->target = (uint32_t)i->offset;
-	ptx_expect(p, ",");
-	take_address(p, i, global ? IN_GLOBAL : IN_SHARED);
-	int64_t from = i->offset;
-	add_source(p, i, T_U32);
-	ptx_expect(p, ",");
-	Token at = p->now;
-	take_address(p, i, IN_SHARED);
-	if (i->offset)
-		parse_fail(p, at, NULL, "an offset from the mbarrier");
-	i->offset = from;
-	return true;
-}
-
-/* All of it is there at once; an access that no wait orders after it is a race. */
-void copy_bulk(Grid *g, Warp *w, const Insn *i, uint32_t mask)
-{
-	enum { QUAD = 16 };
-
-	for (uint32_t l = 0; l < LANES; l++) {
-		if (!(mask >> l & 1))
-			continue;
-		Insn to = *i, barrier = *i;
-		uint32_t bytes = lane_value(g, w, i->a[2], l);
-		if (!bytes || bytes % QUAD)
-			grid_fail(g, w, l, "a copy of %u bytes: a multiple of %d", bytes, QUAD);
-		barrier.a[0] = i->a[3];
-		barrier.offset = 0;
-		for (uint32_t k = 0; k < bytes; k += QUAD) {
-			to.offset = (int64_t)i->target + k;
-			const uint8_t *quad =
-				i->sub ? global_place(g, w, i->a[1], i->offset + k, l, QUAD)
-					   : shared_read(g, w, lane_value(g, w, i->a[1], l) + (uint32_t)i->offset + k, l, QUAD);
-			memcpy(shared_place(g, w, &to, l, QUAD, ACCESS_WRITE), quad, QUAD);
-		}
-		arrive(g, w, l, shared_place(g, w, &barrier, l, 8, ACCESS_ATOMIC), 0, -(int32_t)bytes);
+		arrive(g, w, l, shared_place(g, w, &barrier, l, 8, ACCESS_ATOMIC), 0, -(int32_t)bytes, NULL);
 	}
 }

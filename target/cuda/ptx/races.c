@@ -6,22 +6,31 @@
  * Every warp has a vector clock: of each warp, the number up to which its accesses come before what this one does now.
  * Barriers join the clocks of those who meet; a release leaves a clock at its address, an acquire takes it, and a fence
  * makes relaxed accesses do so. Lanes of a warp are ordered by barriers and bar.warp.sync. Fences and accesses of scope
- * .cta order nothing between blocks, and so nothing here. */
+ * .cta order nothing between blocks, and so nothing here.
+ *
+ * In kernels with copies of the device, a clock has two parts, each with a word for every warp:
+ *
+ *   the clock | copies of the warp that are complete
+ *
+ * What a copy reads and writes counts as done by a warp of its own, whose clock is the number of copies that the warp
+ * has issued: its mbarrier releases that number, so that the warp itself must wait, too. Copies of a warp are taken to
+ * complete in order. */
 #include <string.h>
 
 #include "warp.h"
 
 enum { SEVERAL = LANES, ALL_BYTES = 15 }; /* lanes; bytes of a word */
+enum { PARTS = 2 };                       /* of a clock where there are copies of the device */
 
 typedef struct LastAccess {
-	uint32_t warp; /* of the grid, + 1; 0: none */
+	uint32_t warp; /* of the grid, + 1, and more than all warps for its copies; 0: none */
 	uint32_t clock, syncs, at, step;
 	uint8_t lane, bytes; /* bytes: of the word, a bit each */
 	bool atomic;
 } LastAccess;
 typedef struct ShadowWord {
 	LastAccess write, read;
-	uint32_t *readers; /* NULL, or the clock of the last read by each of Shadow.warps */
+	uint32_t *readers; /* NULL, or the clock of the last read by each of Shadow.warps, then by copies of each */
 	bool narrow; /* some accesses were of single bytes: readers are not compared then, which might differ in them */
 } ShadowWord;
 /* In pages: most words of large blocks are never accessed. */
@@ -29,6 +38,7 @@ enum { PAGE_WORDS = 256 };
 struct Shadow {
 	const char *what;      /* in messages */
 	uint32_t first, warps; /* that may access it: all, or those of a cluster */
+	uint32_t readers;      /* warps, or twice as many where copies read, too */
 	uint32_t *free;        /* readers whose reads a write has ended; the first words of each lead to the next */
 	ShadowWord *page[1];   /* NULL: none of its words was accessed */
 };
@@ -41,13 +51,15 @@ typedef struct Released {
 } Released;
 enum { RELEASE_BUCKETS = 256 };
 
-static uint32_t *clock_new(Grid *g) { return arena_alloc(&g->arena, g->warps, sizeof(uint32_t)); }
+static uint32_t *clock_new(Grid *g) { return arena_alloc(&g->arena, g->clock_words, sizeof(uint32_t)); }
 
 static void clock_join(const Grid *g, uint32_t *to, const uint32_t *from)
 {
-	for (uint32_t i = 0; i < g->warps; i++)
+	for (uint32_t i = 0; i < g->clock_words; i++)
 		to[i] = max_u32(to[i], from[i]);
 }
+
+static uint32_t *copies_of(const Grid *g, uint32_t *clock) { return clock + g->warps; }
 
 void races_start(Grid *g)
 {
@@ -55,6 +67,7 @@ void races_start(Grid *g)
 		return;
 	for (uint64_t i = 0; i < g->e->allocations; i++)
 		g->e->allocation[i].shadow = NULL; /* the launch before has ended before this one began */
+	g->clock_words = g->k->async ? PARTS * g->warps : g->warps;
 	for (uint32_t i = 0; i < g->warps; i++) {
 		Warp *w = &g->warp[i];
 		w->clock = clock_new(g);
@@ -74,7 +87,7 @@ static bool ordered(const Warp *w, uint32_t lane, const LastAccess *before)
 	return before->lane == lane || before->syncs < w->syncs;
 }
 
-static uint32_t line_of(const Grid *g, uint32_t at)
+uint32_t line_of(const Grid *g, uint32_t at)
 {
 	uint32_t line = 1;
 
@@ -86,11 +99,17 @@ static uint32_t line_of(const Grid *g, uint32_t at)
 _Noreturn static void race(Grid *g, const Warp *w, uint32_t lane, const LastAccess *a, const char *what, bool wrote,
                            uint64_t at)
 {
-	const Warp *v = &g->warp[a->warp - 1];
+	const Warp *v = &g->warp[(a->warp - 1) % g->warps];
 
 	grid_fail(g, w, lane,
 	          "a race: nothing orders this access to the %s at %llu after the %s in line %u by block %u, warp %u", what,
 	          (unsigned long long)at, wrote ? "write" : "read", line_of(g, a->at), v->block->number, v->number);
+}
+
+/* Of a warp, or of its copies. */
+static uint32_t reader_of(const Grid *g, const Shadow *m, uint32_t who)
+{
+	return who < g->warps ? who - m->first : who - g->warps - m->first + m->warps;
 }
 
 static uint32_t *readers_new(Grid *g, Shadow *m)
@@ -99,9 +118,9 @@ static uint32_t *readers_new(Grid *g, Shadow *m)
 	uint32_t *r = m->free;
 
 	if (!r)
-		return arena_alloc(&g->arena, max_u32(m->warps, LINK), sizeof *r);
+		return arena_alloc(&g->arena, max_u32(m->readers, LINK), sizeof *r);
 	memcpy(&m->free, r, sizeof r);
-	memset(r, 0, m->warps * sizeof *r);
+	memset(r, 0, m->readers * sizeof *r);
 	return r;
 }
 
@@ -117,12 +136,14 @@ static void check_readers(Grid *g, Warp *w, uint32_t lane, uint8_t bytes, const 
 {
 	if (s->read.warp && s->read.bytes & bytes && !ordered(w, lane, &s->read))
 		race(g, w, lane, &s->read, m->what, false, at);
-	for (uint32_t i = 0; s->readers && !s->narrow && i < m->warps; i++)
-		if (m->first + i != w->of_grid && s->readers[i] > w->clock[m->first + i]) {
+	for (uint32_t i = 0; s->readers && !s->narrow && i < m->readers; i++) {
+		uint32_t who = m->first + (i < m->warps ? i : i - m->warps + g->warps);
+		if (who != w->of_grid && s->readers[i] > w->clock[who]) {
 			LastAccess a = s->read;
-			a.warp = m->first + i + 1;
+			a.warp = who + 1;
 			race(g, w, lane, &a, m->what, false, at);
 		}
+	}
 }
 
 static void record_read(Grid *g, Warp *w, Shadow *m, ShadowWord *s, LastAccess now)
@@ -131,10 +152,10 @@ static void record_read(Grid *g, Warp *w, Shadow *m, ShadowWord *s, LastAccess n
 
 	if (r->warp && r->warp != now.warp && !ordered(w, now.lane, r) && !s->readers) {
 		s->readers = readers_new(g, m);
-		s->readers[r->warp - 1 - m->first] = r->clock;
+		s->readers[reader_of(g, m, r->warp - 1)] = r->clock;
 	}
 	if (s->readers)
-		s->readers[w->of_grid - m->first] = now.clock;
+		s->readers[reader_of(g, m, now.warp - 1)] = now.clock;
 	if (r->warp == now.warp && r->syncs == now.syncs && r->lane != now.lane)
 		now.lane = SEVERAL;
 	*r = now;
@@ -149,6 +170,7 @@ Shadow *shadow_new(Grid *g, const Warp *w, uint64_t bytes, bool shared)
 	m->what = shared ? "shared word" : "global word";
 	m->first = shared ? w->of_grid / cluster * cluster : 0;
 	m->warps = shared ? cluster : g->warps;
+	m->readers = g->k->async ? 2 * m->warps : m->warps;
 	return m;
 }
 
@@ -177,6 +199,10 @@ void races_touch(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uint
 	LastAccess now = access_now(g, w);
 	bool same_step = s->write.warp == now.warp && s->write.step == now.step; /* access.c compares the values */
 
+	if (how == ACCESS_BULK_READ || how == ACCESS_BULK_WRITE) {
+		now.warp += g->warps;
+		now.clock = w->bulks;
+	}
 	now.lane = (uint8_t)lane;
 	now.bytes = bytes;
 	now.atomic = how == ACCESS_ATOMIC || how == ACCESS_ATOMIC_READ;
@@ -184,7 +210,7 @@ void races_touch(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uint
 	if (s->write.warp && s->write.bytes & bytes && !(s->write.atomic && now.atomic) && !same_step &&
 	    !ordered(w, lane, &s->write))
 		race(g, w, lane, &s->write, m->what, true, word * 4);
-	if (how == ACCESS_READ) {
+	if (how == ACCESS_READ || how == ACCESS_BULK_READ) {
 		record_read(g, w, m, s, now);
 	} else if (how != ACCESS_ATOMIC_READ) {
 		check_readers(g, w, lane, bytes, m, s, word * 4);
@@ -224,7 +250,7 @@ static Released *released_at(const Grid *g, uint64_t address)
 static Released *released_new(Grid *g, uint64_t address)
 {
 	Released **bucket = &g->released[(address >> 2) % RELEASE_BUCKETS];
-	Released *r = arena_alloc(&g->arena, sizeof *r + g->warps * sizeof *r->clock, 1);
+	Released *r = arena_alloc(&g->arena, sizeof *r + g->clock_words * sizeof *r->clock, 1);
 	r->address = address;
 	r->next = *bucket;
 	return *bucket = r;
@@ -240,7 +266,7 @@ void races_release(Grid *g, Warp *w, uint64_t address, bool release, bool replac
 	if (!r)
 		r = released_new(g, address);
 	if (replaces)
-		memset(r->clock, 0, g->warps * sizeof *r->clock);
+		memset(r->clock, 0, g->clock_words * sizeof *r->clock);
 	if (release) {
 		clock_join(g, r->clock, w->clock);
 		w->clock[w->of_grid]++;
@@ -262,7 +288,7 @@ void races_fence(Grid *g, Warp *w)
 	if (!g->races)
 		return;
 	clock_join(g, w->clock, w->seen);
-	memcpy(w->shown, w->clock, g->warps * sizeof *w->shown);
+	memcpy(w->shown, w->clock, g->clock_words * sizeof *w->shown);
 	w->has_shown = true;
 	w->clock[w->of_grid]++;
 }
@@ -288,7 +314,31 @@ void races_leave(Grid *g, Warp *w, const uint32_t *clock)
 void races_barrier_reset(Grid *g, uint32_t *clock)
 {
 	if (g->races && clock)
-		memset(clock, 0, g->warps * sizeof *clock);
+		memset(clock, 0, g->clock_words * sizeof *clock);
 }
 
 void races_warp_sync(Warp *w) { w->syncs++; }
+
+/* ---- copies of the device ---- */
+
+void races_bulk_issued(Grid *g, Warp *w, Bulk *b)
+{
+	if (!g->races)
+		return;
+	if (!b->clock)
+		b->clock = clock_new(g);
+	memcpy(b->clock, w->clock, g->clock_words * sizeof *b->clock);
+	copies_of(g, b->clock)[w->of_grid] = w->bulks;
+	w->clock[w->of_grid]++;
+}
+
+void races_bulk_landed(Grid *g, const Bulk *b, uint64_t address, bool replaces)
+{
+	Released *r = released_at(g, address);
+
+	if (!r)
+		r = released_new(g, address);
+	if (replaces)
+		memset(r->clock, 0, g->clock_words * sizeof *r->clock);
+	clock_join(g, r->clock, b->clock);
+}

@@ -173,6 +173,7 @@ struct Kernel {
 	uint32_t local;   /* bytes of a thread */
 	uint32_t threads; /* .maxntid or .reqntid; 0: any */
 	bool threads_exact;
+	bool async; /* it has cp.async.bulk */
 };
 
 typedef struct Global {
@@ -322,11 +323,12 @@ typedef struct Warp {
 	uint32_t waits_at;     /* barrier; BARRIERS: that of its cluster, */
 	uint32_t phase;        /* and in which phase of it the warp has arrived; 0: it has not */
 	uint32_t red_value;    /* given to bar.red */
-	uint32_t *clock;       /* races: [warps of the grid] */
+	uint32_t *clock;       /* races: [Grid.clock_words] */
 	uint32_t *seen;        /* races: clocks read by relaxed loads, waiting for a fence; */
 	uint32_t *shown;       /* clock at the last fence */
 	bool has_shown;
 	uint32_t syncs; /* own clock among the lanes of the warp */
+	uint32_t bulks; /* copies by cp.async.bulk that it has issued */
 } Warp;
 
 typedef struct Barrier {
@@ -355,6 +357,22 @@ typedef struct Cluster {
 	uint32_t *clock[2];      /* of odd and even phases */
 } Cluster;
 
+/* A copy by cp.async.bulk that has not landed. */
+typedef struct Bulk {
+	Warp *by;
+	const Insn *insn;
+	const uint8_t *from;
+	uint8_t *data; /* [room] what was there at issue */
+	uint32_t bytes, room;
+	Block *source; /* NULL: global memory */
+	Block *block;  /* that gets it, at `to` of its shared memory */
+	uint32_t to;
+	uint32_t polled; /* its mbarrier was, in vain, so often */
+	uint8_t lane;
+	uint8_t *bar;
+	uint32_t *clock; /* races: what its completion releases */
+} Bulk;
+
 typedef struct Allocation {
 	uint8_t *at;
 	uint64_t bytes, taken;
@@ -380,9 +398,12 @@ typedef struct Grid {
 	bool races, yields;
 	uint64_t budget;            /* instructions until another warp runs */
 	const Insn *now;            /* that is executed, for messages */
+	uint32_t clock_words;       /* races: of a clock */
 	struct Released **released; /* races: clocks by address */
-	Allocation *last;           /* that was accessed */
-	fenv_t caller;              /* its mode of float arithmetic */
+	Bulk *bulk;                 /* [bulks] have not landed; memory of those from there on is used again */
+	uint64_t bulks, bulks_made, bulk_cap;
+	Allocation *last; /* that was accessed */
+	fenv_t caller;    /* its mode of float arithmetic */
 } Grid;
 
 _Noreturn void grid_fail(Grid *g, const Warp *w, uint32_t lane, const char *fmt, ...) PRINTF_LIKE(4, 5);
@@ -397,7 +418,14 @@ void warp_ready(Grid *g, Warp *w);
 void warp_unready(Grid *g, const Warp *w);
 
 /* ---- access.c ---- */
-typedef enum Access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC_READ, ACCESS_ATOMIC } Access;
+typedef enum Access {
+	ACCESS_READ,
+	ACCESS_WRITE,
+	ACCESS_ATOMIC_READ,
+	ACCESS_ATOMIC,
+	ACCESS_BULK_READ, /* by a copy that its warp does not wait for, */
+	ACCESS_BULK_WRITE /* likewise */
+} Access;
 void access_load(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 void access_atomic(Grid *g, Warp *w, const Insn *i, uint32_t mask);
@@ -407,9 +435,10 @@ void access_wait(Grid *g, Warp *w, int64_t left, uint32_t mask);
 void access_matrices(Grid *g, Warp *w, const Insn *i, uint32_t mask); /* ldmatrix */
 /* Where a lane accesses shared memory, of any block if the instruction says so; checked and noted. */
 uint8_t *shared_place(Grid *g, Warp *w, const Insn *i, uint32_t lane, uint32_t bytes, Access how);
-const uint8_t *shared_read(Grid *g, Warp *w, uint32_t address, uint32_t lane, uint32_t bytes);
-/* What it reads at the address in this slot, so many bytes further. */
+const uint8_t *shared_read(Grid *g, Warp *w, uint32_t address, uint32_t lane, uint32_t bytes, Access how);
+/* What a copy reads at the address in this slot, so many bytes further. */
 const uint8_t *global_place(Grid *g, Warp *w, uint32_t slot, int64_t offset, uint32_t lane, uint32_t bytes);
+Block *block_at(Grid *g, const Warp *w, uint32_t address, uint32_t lane); /* whose shared memory is there */
 uint32_t lane_value(const Grid *g, const Warp *w, uint32_t slot, uint32_t lane);
 uint64_t lane_wide(const Grid *g, const Warp *w, uint32_t slot, uint32_t lane);
 uint64_t atomic_apply(AtomicOp op, Type t, uint64_t old, uint64_t b, uint64_t c);
@@ -417,8 +446,15 @@ uint64_t atomic_apply(AtomicOp op, Type t, uint64_t old, uint64_t b, uint64_t c)
 /* ---- mbarrier.c ---- */
 void mbarrier_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 void store_async(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+void mbarrier_bytes(Grid *g, const Bulk *b); /* all of a copy has landed */
+
+/* ---- bulk.c ---- */
 bool bulk_parse(Parser *p, Insn *i, Token name); /* false: it is another instruction */
-void copy_bulk(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+void bulk_copy_begin(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+const Bulk *bulk_to(const Grid *g, const Block *b, uint64_t address); /* on its way to this word; NULL: none */
+void bulk_polled(Grid *g, const uint8_t *bar);                        /* by a warp, in vain */
+void bulk_turn(Grid *g);                                              /* another warp is about to run */
+void bulk_block_ended(Grid *g, const Block *b);
 
 /* ---- matrix.c ---- */
 void matrix_multiply(Grid *g, Warp *w, const Insn *i, uint32_t mask);
@@ -460,11 +496,14 @@ Shadow *shadow_new(Grid *g, const Warp *w, uint64_t bytes, bool shared); /* of s
 void races_touch(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uint8_t bytes, Access how);
 void races_load(Grid *g, Warp *w, uint32_t mask, Shadow *m, const uint64_t at[LANES], uint32_t width);
 void races_release(Grid *g, Warp *w, uint64_t address, bool release, bool replaces);
+void races_bulk_issued(Grid *g, Warp *w, Bulk *b); /* after its accesses */
+void races_bulk_landed(Grid *g, const Bulk *b, uint64_t address, bool replaces);
 void races_acquire(Grid *g, Warp *w, uint64_t address, bool acquire);
 void races_fence(Grid *g, Warp *w);
 void races_arrive(Grid *g, Warp *w, uint32_t **clock); /* of a barrier; NULL: none yet */
 void races_leave(Grid *g, Warp *w, const uint32_t *clock);
 void races_warp_sync(Warp *w);
+uint32_t line_of(const Grid *g, uint32_t at); /* in the text */
 void races_barrier_reset(Grid *g, uint32_t *clock);
 
 #endif
