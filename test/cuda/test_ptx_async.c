@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The PTX emulator: copies of the device that take their time. Each kernel works
+/* The PTX emulator: copies of the device that take their time, and fences between the two proxies. Each kernel works
  * whenever its copies land; with one statement changed, it must be refused. */
 #include "ptx_bench.h"
 
@@ -131,17 +131,33 @@ static void late_copies(void **state)
 		changed_fails(&rows[i], 0, false);
 }
 
+#define NO_FENCE "a race: no fence.proxy.async lies between this copy and the write in line "
+#define NO_INIT  "a race: no fence.proxy.async lies between this copy and mbarrier.init"
+
 /* By any seed. */
-static void waits(void **state)
+static void fences_and_waits(void **state)
 {
 	(void)state;
 	static const Change rows[] = {
+		{ staged, "fence.proxy.async.shared", 0, "", NO_INIT },
+		{ staged, "fence.proxy.async.shared", 0, "fence.proxy.async.global;", NO_INIT },
+		{ staged, "fence.proxy.async.global", 0, "", NO_FENCE },
+		{ staged, "fence.proxy.async.global", 0, "fence.proxy.async.shared::cta;", NO_FENCE },
+		{ staged, "fence.proxy.async.global", 0, "@%p4 fence.proxy.async.global;", NO_FENCE }, /* of one warp of four */
+		{ staged, "bar.sync", 0, "st.global.u32 [%my_out+4096], %r5; bar.sync 0;", NO_FENCE },
 		/* on its way, or a race */
 		{ staged, "mbarrier.try_wait", 0, "setp.eq.u32 %p2, %tid, %tid;", "shared word at" },
 		{ staged, "mbarrier.try_wait", 1, "mbarrier.try_wait.parity.shared.b64 %p2, [%r3], %r9;", "shared word at" },
 		{ staged, "@%p4", 0, SOURCE "bar.sync 0; st.global.u32 [%my_out+4096], %r5;", "a race: nothing orders" },
+		{ across, "fence.proxy.async.shared::cta", 0, "", NO_FENCE },
+		{ across, "fence.proxy.async.shared::cta", 0, "fence.proxy.async.global;", NO_FENCE },
 		{ across, "@%p4", 0, ACROSS "bar.sync 0; st.shared.u32 [%r6+16], %r9;", "a race: nothing orders" },
+		{ turns, "fence.proxy.async", 0, "", NO_INIT },
 		{ turns, "bar.sync 1", 0, "", "shared word at" },
+		{ turns, "turn: @%p1", 0,
+		  "turn: st.shared.u32 [%r6+16], %r7; bar.sync 0;\n"
+		  "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r3], 512;",
+		  NO_FENCE },
 	};
 
 	for (uint32_t i = 0; i < COUNT(rows); i++)
@@ -149,12 +165,35 @@ static void waits(void **state)
 			changed_fails(&rows[i], seed, true);
 }
 
+/* A fence of proxies may stand anywhere on the path from the store to the copy. */
+static void fences_on_the_path(void **state)
+{
+	(void)state;
+	static const Change rows[] = {
+		{ staged, "fence.proxy.async.global", 0, "fence.proxy.async;", NULL },
+		{ staged, "bar.sync", 0, "bar.sync 0; fence.proxy.async;", NULL },
+		{ across, "bar.sync", 0, "bar.sync 0; @%p4 fence.proxy.async.shared::cta;", NULL },
+		{ across, "fence.proxy.async.shared::cta", 0, "bar.sync 0; @%p1 fence.proxy.async;", NULL },
+	};
+	char text[3000];
+
+	for (uint32_t i = 0; i < COUNT(rows); i++)
+		for (uint64_t seed = 0; seed < SEEDS; seed++) {
+			Bench b;
+			async_start(&b, rows[i].text, seed, true);
+			assert_true(mutant(text, rows[i].text, rows[i].words, rows[i].n, rows[i].instead));
+			works(&b, text);
+			ctx_free(&b.cx);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copies_land_at_any_time),
 		cmocka_unit_test(late_copies),
-		cmocka_unit_test(waits),
+		cmocka_unit_test(fences_and_waits),
+		cmocka_unit_test(fences_on_the_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,6 +104,27 @@ static void products_of_warpgroups(void **state)
 	ctx_free(&t.cx);
 }
 
+/* Operands come by cp.async: a store of threads, which products see after a fence of proxies. */
+static void fences_before_products(void **state)
+{
+	static const char whole[] = BEGIN PRODUCT "%d2, %d4, 1, 1, 1, 0, 0;" END;
+	char text[sizeof whole + 100], early[sizeof text + 100];
+	Bench t;
+
+	(void)state;
+	bench_fill(&t);
+	works(&t, whole);
+	assert_true(mutant(text, whole, "fence.proxy", 0, ""));
+	fails(&t, text, "no fence.proxy.async lies between this product and the write in line");
+	assert_true(mutant(early, text, "cp.async.wait_all", 0, "fence.proxy.async; cp.async.wait_all;"));
+	fails(&t, early, "no fence.proxy.async lies between this product and the write in line");
+	assert_true(mutant(text, whole, "fence.proxy", 0, "fence.proxy.async.global;"));
+	fails(&t, text, "no fence.proxy.async lies between this product and the write in line");
+	assert_true(mutant(text, whole, "bar.sync", 0, "bar.sync 0; fence.proxy.async.shared::cta;"));
+	works(&t, text);
+	ctx_free(&t.cx);
+}
+
 static void mistakes_in_products(void **state)
 {
 	Bench t;
@@ -141,6 +162,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(products_of_warpgroups),
+		cmocka_unit_test(fences_before_products),
 		cmocka_unit_test(mistakes_in_products),
 	};
 

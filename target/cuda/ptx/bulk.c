@@ -117,7 +117,7 @@ static void issue(Grid *g, Warp *w, const Insn *i, uint32_t lane)
 	b->block = block_at(g, w, lane_value(g, w, i->a[0], lane) + i->target, lane);
 	b->source = i->sub ? NULL : w->block;
 	b->bar = shared_place(g, w, &barrier, lane, 8, ACCESS_ATOMIC);
-	w->bulks++;
+	races_bulk_begin(g, w, b);
 	for (uint32_t k = 0; k < bytes; k += QUAD) {
 		const uint8_t *quad = i->sub ? global_place(g, w, i->a[1], i->offset + k, lane, QUAD)
 		                             : shared_read(g, w, from + k, lane, QUAD, ACCESS_BULK_READ);

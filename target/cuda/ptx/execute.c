@@ -558,6 +558,7 @@ static void execute_one(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	case OP_MBARRIER: mbarrier_execute(g, w, i, mask); break;
 	case OP_STORE_ASYNC: store_async(g, w, i, mask); break;
 	case OP_BULK: bulk_copy_begin(g, w, i, mask); break;
+	case OP_PROXY_FENCE: races_proxy_fence(g, w, i->sub); break;
 	case OP_WARP_SYNC:
 		members(g, w, i->a[0], mask);
 		races_warp_sync(w);

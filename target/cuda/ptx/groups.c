@@ -52,6 +52,7 @@ static void parse_product(Parser *p, Insn *i, uint32_t tiles)
 	uint32_t *sum = NEW(&p->m->arena, 4 * (size_t)tiles, uint32_t);
 
 	i->op = OP_GROUP_PRODUCT;
+	p->kernel->async = true;
 	i->width = (uint8_t)tiles;
 	i->list = sum;
 	take_registers(p, sum, 4 * tiles, T_F32, true);
@@ -164,7 +165,8 @@ static void eight_load(Grid *g, Warp *w, uint64_t from, uint32_t eight, bool tra
 
 	for (uint32_t i = 0; i < 2 * SIDE; i++) { /* rows of two tiles */
 		uint32_t deep = i / SIDE, row = i % SIDE;
-		const uint8_t *at = shared_read(g, w, start + eight * stride + deep * leading + 16 * row, i, 16, ACCESS_READ);
+		const uint8_t *at =
+			shared_read(g, w, start + eight * stride + deep * leading + 16 * row, i, 16, ACCESS_PRODUCT);
 		for (uint32_t c = 0; c < SIDE; c++)
 			if (transposed)
 				x[c][SIDE * deep + row] = half_at(at + 2 * (uint64_t)c);

@@ -690,13 +690,14 @@ static void parse_fence(Parser *p, Insn *i, Parts *s)
 	static const char *const levels[] = { "cta", "cluster", "gpu", "sys", "gl" };
 	bool fence = ptx_is(s->part[0], "fence");
 
-	if (fence && part_take(s, "proxy")) { /* stores are seen at once */
+	if (fence && part_take(s, "proxy")) {
 		if (!part_take(s, "async"))
 			unknown(p, s);
-		if (!part_take(s, "global") && !part_take(s, "shared::cta"))
-			part_take(s, "shared::cluster");
+		i->op = OP_PROXY_FENCE;
+		i->sub = part_take(s, "global")                                           ? FENCE_GLOBAL
+		         : part_take(s, "shared::cta") || part_take(s, "shared::cluster") ? FENCE_SHARED
+		                                                                          : FENCE_SHARED | FENCE_GLOBAL;
 		parts_end(p, s);
-		i->op = OP_NOTHING;
 		return;
 	}
 	if (fence && !part_take(s, "acq_rel"))

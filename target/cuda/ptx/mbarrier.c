@@ -92,6 +92,7 @@ void mbarrier_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 				grid_fail(g, w, l, "an mbarrier of %u arrivals: 1 to 2^20 - 1", x);
 			uint64_t v = pack(&b);
 			memcpy(at, &v, sizeof v);
+			races_bar_made(g, w, at);
 			break;
 		case M_ARRIVE: arrive(g, w, l, at, 1, 0, NULL); break;
 		case M_EXPECT: arrive(g, w, l, at, 1, (int32_t)x, NULL); break;

@@ -8,19 +8,26 @@
  * makes relaxed accesses do so. Lanes of a warp are ordered by barriers and bar.warp.sync. Fences and accesses of scope
  * .cta order nothing between blocks, and so nothing here.
  *
- * In kernels with copies of the device, a clock has two parts, each with a word for every warp:
+ * Copies of the device and products of warpgroups access memory through another proxy. In kernels that have such, a
+ * clock has four parts, each with a word for every warp:
  *
- *   the clock | copies of the warp that are complete
+ *   the clock | copies of the warp that are complete | the clock up to which stores to shared memory are seen by the
+ *   other proxy | the same of global memory
+ *
+ * A fence of proxies copies the first part to the last two, and joins of clocks carry these on: the fence may stand
+ * anywhere between a store and the copy or product that depends on it. Lanes of a warp have one clock, so that a fence
+ * by one of them is taken for one by all; a fence for shared memory, for one of the memory of all blocks.
  *
  * What a copy reads and writes counts as done by a warp of its own, whose clock is the number of copies that the warp
  * has issued: its mbarrier releases that number, so that the warp itself must wait, too. Copies of a warp are taken to
- * complete in order. */
+ * complete in order. A copy that writes where threads have read needs a barrier between and no fence of proxies:
+ * pipelines of copies do without in practice. */
 #include <string.h>
 
 #include "warp.h"
 
 enum { SEVERAL = LANES, ALL_BYTES = 15 }; /* lanes; bytes of a word */
-enum { PARTS = 2 };                       /* of a clock where there are copies of the device */
+enum { PARTS = 4 };                       /* of a clock where there are two proxies */
 
 typedef struct LastAccess {
 	uint32_t warp; /* of the grid, + 1, and more than all warps for its copies; 0: none */
@@ -39,8 +46,9 @@ struct Shadow {
 	const char *what;      /* in messages */
 	uint32_t first, warps; /* that may access it: all, or those of a cluster */
 	uint32_t readers;      /* warps, or twice as many where copies read, too */
-	uint32_t *free;        /* readers whose reads a write has ended; the first words of each lead to the next */
-	ShadowWord *page[1];   /* NULL: none of its words was accessed */
+	bool shared;
+	uint32_t *free;      /* readers whose reads a write has ended; the first words of each lead to the next */
+	ShadowWord *page[1]; /* NULL: none of its words was accessed */
 };
 
 /* Clocks that releases left, by address. */
@@ -60,6 +68,8 @@ static void clock_join(const Grid *g, uint32_t *to, const uint32_t *from)
 }
 
 static uint32_t *copies_of(const Grid *g, uint32_t *clock) { return clock + g->warps; }
+
+static uint32_t *fenced_of(const Grid *g, uint32_t *clock, bool shared) { return clock + (shared ? 2 : 3) * g->warps; }
 
 void races_start(Grid *g)
 {
@@ -104,6 +114,19 @@ _Noreturn static void race(Grid *g, const Warp *w, uint32_t lane, const LastAcce
 	grid_fail(g, w, lane,
 	          "a race: nothing orders this access to the %s at %llu after the %s in line %u by block %u, warp %u", what,
 	          (unsigned long long)at, wrote ? "write" : "read", line_of(g, a->at), v->block->number, v->number);
+}
+
+/* What a thread wrote last, the other proxy accesses now. */
+static void check_proxy(Grid *g, const Warp *w, uint32_t lane, const LastAccess *a, const Shadow *m, uint64_t at)
+{
+	if (!a->warp || a->warp > g->warps || fenced_of(g, w->clock, m->shared)[a->warp - 1] >= a->clock)
+		return;
+	const Warp *v = &g->warp[a->warp - 1];
+	grid_fail(g, w, lane,
+	          "a race: no fence.proxy.async lies between this %s and the write in line %u by block %u, warp %u, to the "
+	          "%s at %llu",
+	          g->now->op == OP_BULK ? "copy" : "product", line_of(g, a->at), v->block->number, v->number, m->what,
+	          (unsigned long long)at);
 }
 
 /* Of a warp, or of its copies. */
@@ -171,6 +194,7 @@ Shadow *shadow_new(Grid *g, const Warp *w, uint64_t bytes, bool shared)
 	m->first = shared ? w->of_grid / cluster * cluster : 0;
 	m->warps = shared ? cluster : g->warps;
 	m->readers = g->k->async ? 2 * m->warps : m->warps;
+	m->shared = shared;
 	return m;
 }
 
@@ -210,7 +234,9 @@ void races_touch(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uint
 	if (s->write.warp && s->write.bytes & bytes && !(s->write.atomic && now.atomic) && !same_step &&
 	    !ordered(w, lane, &s->write))
 		race(g, w, lane, &s->write, m->what, true, word * 4);
-	if (how == ACCESS_READ || how == ACCESS_BULK_READ) {
+	if (how >= ACCESS_PRODUCT)
+		check_proxy(g, w, lane, &s->write, m, word * 4);
+	if (how == ACCESS_READ || how == ACCESS_PRODUCT || how == ACCESS_BULK_READ) {
 		record_read(g, w, m, s, now);
 	} else if (how != ACCESS_ATOMIC_READ) {
 		check_readers(g, w, lane, bytes, m, s, word * 4);
@@ -319,7 +345,45 @@ void races_barrier_reset(Grid *g, uint32_t *clock)
 
 void races_warp_sync(Warp *w) { w->syncs++; }
 
-/* ---- copies of the device ---- */
+/* ---- the other proxy ---- */
+
+void races_proxy_fence(Grid *g, Warp *w, uint32_t spaces)
+{
+	if (!g->races || !g->k->async)
+		return;
+	if (spaces & FENCE_SHARED)
+		memcpy(fenced_of(g, w->clock, true), w->clock, g->warps * sizeof *w->clock);
+	if (spaces & FENCE_GLOBAL)
+		memcpy(fenced_of(g, w->clock, false), w->clock, g->warps * sizeof *w->clock);
+	w->clock[w->of_grid]++;
+}
+
+/* Beside the clocks of both phases, those of the warp that made the mbarrier: a copy counts there through the other
+ * proxy. */
+static uint64_t made_at(const uint8_t *bar) { return (uintptr_t)bar + 2; }
+
+void races_bar_made(Grid *g, const Warp *w, const uint8_t *bar)
+{
+	if (!g->races || !g->k->async)
+		return;
+	Released *r = released_at(g, made_at(bar));
+	if (!r)
+		r = released_new(g, made_at(bar));
+	memset(r->clock, 0, g->clock_words * sizeof *r->clock);
+	r->clock[w->of_grid] = w->clock[w->of_grid];
+}
+
+void races_bulk_begin(Grid *g, Warp *w, Bulk *b)
+{
+	if (!g->races)
+		return;
+	const Released *r = released_at(g, made_at(b->bar));
+	const uint32_t *fenced = fenced_of(g, w->clock, true);
+	for (uint32_t i = 0; r && i < g->warps; i++)
+		if (r->clock[i] > fenced[i])
+			grid_fail(g, w, b->lane, "a race: no fence.proxy.async lies between this copy and mbarrier.init");
+	w->bulks++;
+}
 
 void races_bulk_issued(Grid *g, Warp *w, Bulk *b)
 {

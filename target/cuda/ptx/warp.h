@@ -60,6 +60,7 @@ typedef enum Op {
 	OP_MBARRIER,    /* sub: an MbarrierOp */
 	OP_STORE_ASYNC, /* target: offset of the first address */
 	OP_BULK,        /* likewise */
+	OP_PROXY_FENCE, /* sub: spaces, a FENCE_ bit each */
 	OP_WARP_SYNC,
 	OP_FENCE,
 	OP_SHUFFLE, /* sub: a ShuffleKind */
@@ -98,6 +99,7 @@ typedef enum BarrierKind { B_SYNC, B_ARRIVE, B_POPC, B_AND, B_OR } BarrierKind; 
 typedef enum MbarrierOp { M_INIT, M_ARRIVE, M_EXPECT, M_WAIT } MbarrierOp;
 typedef enum ShuffleKind { S_IDX, S_UP, S_DOWN, S_BFLY } ShuffleKind;
 typedef enum VoteKind { V_BALLOT, V_ANY, V_ALL, V_UNI } VoteKind;
+enum { FENCE_SHARED = 1, FENCE_GLOBAL = 2 };
 typedef enum Space { IN_PARAM, IN_SHARED, IN_GLOBAL, IN_LOCAL, IN_CONST } Space;
 typedef enum MemoryOrder { O_WEAK, O_RELAXED, O_ACQUIRE, O_RELEASE, O_ACQ_REL } MemoryOrder;
 
@@ -173,7 +175,7 @@ struct Kernel {
 	uint32_t local;   /* bytes of a thread */
 	uint32_t threads; /* .maxntid or .reqntid; 0: any */
 	bool threads_exact;
-	bool async; /* it has cp.async.bulk */
+	bool async; /* cp.async.bulk or wgmma, which access memory through the async proxy */
 };
 
 typedef struct Global {
@@ -423,8 +425,9 @@ typedef enum Access {
 	ACCESS_WRITE,
 	ACCESS_ATOMIC_READ,
 	ACCESS_ATOMIC,
-	ACCESS_BULK_READ, /* by a copy that its warp does not wait for, */
-	ACCESS_BULK_WRITE /* likewise */
+	ACCESS_PRODUCT,   /* a read by a product of warpgroups, */
+	ACCESS_BULK_READ, /* or by a copy that its warp does not wait for; */
+	ACCESS_BULK_WRITE /* a write by such a copy */
 } Access;
 void access_load(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask);
@@ -496,8 +499,11 @@ Shadow *shadow_new(Grid *g, const Warp *w, uint64_t bytes, bool shared); /* of s
 void races_touch(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uint8_t bytes, Access how);
 void races_load(Grid *g, Warp *w, uint32_t mask, Shadow *m, const uint64_t at[LANES], uint32_t width);
 void races_release(Grid *g, Warp *w, uint64_t address, bool release, bool replaces);
-void races_bulk_issued(Grid *g, Warp *w, Bulk *b); /* after its accesses */
+void races_bulk_begin(Grid *g, Warp *w, Bulk *b);  /* the accesses of a copy come next, */
+void races_bulk_issued(Grid *g, Warp *w, Bulk *b); /* or were all */
 void races_bulk_landed(Grid *g, const Bulk *b, uint64_t address, bool replaces);
+void races_bar_made(Grid *g, const Warp *w, const uint8_t *bar);
+void races_proxy_fence(Grid *g, Warp *w, uint32_t spaces);
 void races_acquire(Grid *g, Warp *w, uint64_t address, bool acquire);
 void races_fence(Grid *g, Warp *w);
 void races_arrive(Grid *g, Warp *w, uint32_t **clock); /* of a barrier; NULL: none yet */
