@@ -374,6 +374,23 @@ static const char flags[] = "setp.ne.u32 %p1, %cta, 0; @%p1 bra reader;\n"
 							"bar.warp.sync -1; ld.global.u32 %r2, [%my_out+256]; st.global.u32 [%my_out+512], %r2;\n"
 							"end:";
 
+/* Words that are their own flags, in two places that alternate: the thread that has read one resets it after it has
+ * arrived at the barrier of this turn, so before others store to it in the turn after the next. */
+static const char posted[] =
+	"mov.u32 %r1, 0; mov.u32 %r2, 0; setp.ne.u32 %p1, %tid, 0; setp.eq.u32 %p4, %cta, 0; xor.b32 %r3, %cta, 1;\n"
+	"mad.lo.u32 %r4, %cta, 256, 2048; mad.lo.u32 %r4, %tid, 4, %r4; mad.lo.u32 %r5, %r3, 256, 2048;\n"
+	"mad.lo.u32 %r5, %tid, 4, %r5;\n"
+	"turn: and.b32 %r6, %r1, 1;\n"
+	"mad.lo.u32 %r7, %r6, 1024, %r4; cvt.u64.u32 %d1, %r7; add.u64 %d1, %d1, %out;\n"
+	"mad.lo.u32 %r7, %r6, 1024, %r5; cvt.u64.u32 %d2, %r7; add.u64 %d2, %d2, %out;\n"
+	"add.u32 %r8, %r1, 7; st.relaxed.gpu.global.u32 [%d1], %r8;\n"
+	"poll: ld.relaxed.gpu.global.u32 %r8, [%d2]; setp.eq.u32 %p2, %r8, 0; @%p2 bra poll; add.u32 %r2, %r2, %r8;\n"
+	"bar.sync 0; @!%p1 red.release.gpu.global.add.u32 [%out], 1;\n"
+	"st.relaxed.gpu.global.u32 [%d2], 0;\n"
+	"add.u32 %r1, %r1, 1; shl.b32 %r9, %r1, 1; @%p1 bra met;\n"
+	"wait: ld.acquire.gpu.global.u32 %r8, [%out]; setp.lt.u32 %p3, %r8, %r9; @%p3 bra wait;\n"
+	"met: bar.sync 1; setp.lt.u32 %p3, %r1, 4; @%p3 bra turn; @%p4 st.global.u32 [%my_out+256], %r2;";
+
 static void mutants_are_caught(void **state)
 {
 	(void)state;
@@ -395,6 +412,9 @@ static void mutants_are_caught(void **state)
 		{ flags, "ld.acquire", "ld.relaxed.gpu.global.u32 %r1, [%out];", 1, "a race" },
 		{ flags, "ld.acquire", "ld.acquire.cta.global.u32 %r1, [%out];", 1, "a race" },
 		{ flags, "ld.acquire", "ld.global.u32 %r1, [%out];", 1, "a race" },
+		{ posted, "and.b32 %r6", "mov.u32 %r6, 0;", 1, "a race" },
+		{ posted, "@!%p1 red.release", "@!%p1 red.relaxed.gpu.global.add.u32 [%out], 1;", 1, "a race" },
+		{ posted, "bar.sync 1", "", 1, "a race" },
 	};
 	char text[3000];
 
@@ -402,16 +422,19 @@ static void mutants_are_caught(void **state)
 		for (uint64_t seed = 0; seed < 6; seed++) {
 			Bench b;
 			bench_start(&b, (EmulatorOptions){ .seed = seed, .races = true });
-			b.l = (Launch){ .blocks = 3, .threads = rows[i].text == flags ? 64 : 128, .shared = 1024 };
-			b.l.blocks = rows[i].text == flags ? 2 : rows[i].text == pipeline ? 1 : 3;
+			bool pair = rows[i].text == flags || rows[i].text == posted;
+			b.l = (Launch){ .blocks = pair ? 2 : rows[i].text == pipeline ? 1 : 3, .shared = 1024 };
+			b.l.threads = pair ? 64 : 128;
 			works(&b, rows[i].text);
 			if (rows[i].text == pipeline)
 				assert_int_equal(b.out[5], 4 * 122 + 128 * 6);
-			b.out[0] = 0;
+			if (rows[i].text == posted)
+				assert_int_equal(b.out[64 + 5], 7 + 8 + 9 + 10);
+			memset(b.out, 0, MOST * sizeof *b.out);
 			for (uint32_t n = 0; n < rows[i].count; n++) {
 				assert_true(mutant(text, rows[i].text, rows[i].words, n, rows[i].instead));
 				fails(&b, text, rows[i].message);
-				b.out[0] = 0;
+				memset(b.out, 0, MOST * sizeof *b.out);
 			}
 			ctx_free(&b.cx);
 		}

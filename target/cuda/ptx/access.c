@@ -379,10 +379,11 @@ void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 			mark_written(g, w, &p, l);
 		if (i->space == IN_GLOBAL && p.allocation->constant)
 			grid_fail(g, w, l, "a store to an array of .const");
-		touch(g, w, (Space)i->space, &p, l, atomic ? ACCESS_ATOMIC : ACCESS_WRITE);
+		bool changes = memcmp(p.at, data + 16 * l, bytes) != 0;
+		touch(g, w, (Space)i->space, &p, l, !atomic ? ACCESS_WRITE : changes ? ACCESS_ATOMIC_STORE : ACCESS_ATOMIC);
 		if (g->races && atomic && !i->narrow)
 			races_release(g, w, (uintptr_t)p.at, i->order == O_RELEASE, true);
-		if (memcmp(p.at, data + 16 * l, bytes) != 0) {
+		if (changes) {
 			g->idle = 0;
 			memcpy(p.at, data + 16 * l, bytes);
 		}

@@ -8,6 +8,9 @@
  * makes relaxed accesses do so. Lanes of a warp are ordered by barriers and bar.warp.sync. Fences and accesses of scope
  * .cta order nothing between blocks, and so nothing here.
  *
+ * Accesses with .relaxed and the like do not race with each other, but for a store that may undo another one: of
+ * another value, to a word whose last store nothing orders before it, by a warp that has not loaded that.
+ *
  * Copies of the device and products of warpgroups access memory through another proxy. In kernels that have such, a
  * clock has four parts, each with a word for every warp:
  *
@@ -38,7 +41,9 @@ typedef struct LastAccess {
 typedef struct ShadowWord {
 	LastAccess write, read;
 	uint32_t *readers; /* NULL, or the clock of the last read by each of Shadow.warps, then by copies of each */
-	bool narrow; /* some accesses were of single bytes: readers are not compared then, which might differ in them */
+	uint64_t seen; /* warps that have loaded, by .relaxed or .acquire, what was written last: a bit each, modulo 64 */
+	bool stored;   /* it was written last by a store of .relaxed or .release that changed it */
+	bool narrow;   /* some accesses were of single bytes: readers are not compared then, which might differ in them */
 } ShadowWord;
 /* In pages: most words of large blocks are never accessed. */
 enum { PAGE_WORDS = 256 };
@@ -229,11 +234,16 @@ void races_touch(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uint
 	}
 	now.lane = (uint8_t)lane;
 	now.bytes = bytes;
-	now.atomic = how == ACCESS_ATOMIC || how == ACCESS_ATOMIC_READ;
+	now.atomic = how == ACCESS_ATOMIC || how == ACCESS_ATOMIC_READ || how == ACCESS_ATOMIC_STORE;
 	s->narrow |= bytes != ALL_BYTES;
 	if (s->write.warp && s->write.bytes & bytes && !(s->write.atomic && now.atomic) && !same_step &&
 	    !ordered(w, lane, &s->write))
 		race(g, w, lane, &s->write, m->what, true, word * 4);
+	if (how == ACCESS_ATOMIC_STORE && s->stored && !same_step && !(s->seen >> w->of_grid % 64 & 1) &&
+	    !ordered(w, lane, &s->write))
+		race(g, w, lane, &s->write, m->what, true, word * 4);
+	if (how == ACCESS_ATOMIC_READ)
+		s->seen |= (uint64_t)1 << w->of_grid % 64;
 	if (how >= ACCESS_PRODUCT)
 		check_proxy(g, w, lane, &s->write, m, word * 4);
 	if (how == ACCESS_READ || how == ACCESS_PRODUCT || how == ACCESS_BULK_READ) {
@@ -241,6 +251,8 @@ void races_touch(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uint
 	} else if (how != ACCESS_ATOMIC_READ) {
 		check_readers(g, w, lane, bytes, m, s, word * 4);
 		s->write = now;
+		s->stored = how == ACCESS_ATOMIC_STORE;
+		s->seen = 0;
 		s->read.warp = 0;
 		readers_free(m, s->readers);
 		s->readers = NULL;

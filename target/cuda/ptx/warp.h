@@ -425,9 +425,10 @@ typedef enum Access {
 	ACCESS_WRITE,
 	ACCESS_ATOMIC_READ,
 	ACCESS_ATOMIC,
-	ACCESS_PRODUCT,   /* a read by a product of warpgroups, */
-	ACCESS_BULK_READ, /* or by a copy that its warp does not wait for; */
-	ACCESS_BULK_WRITE /* a write by such a copy */
+	ACCESS_ATOMIC_STORE, /* of another value than the word has: a flag, which is not to be lost */
+	ACCESS_PRODUCT,      /* a read by a product of warpgroups, */
+	ACCESS_BULK_READ,    /* or by a copy that its warp does not wait for; */
+	ACCESS_BULK_WRITE    /* a write by such a copy */
 } Access;
 void access_load(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask);
