@@ -20,6 +20,17 @@ typedef struct CudaOptions {
 extern const OptionTable cuda_options;
 static inline CudaOptions *cuda_own(const Options *o) { return options_of(o, &cuda_options); }
 
+/* ---- environment.c: variables for tests and experiments ---------------------------------------- */
+
+uint64_t environment_number(Ctx *cx, const char *name, uint64_t usual); /* fails if it is none, or out of range */
+typedef enum DeviceKind {
+	DEVICE_GPU,
+	DEVICE_SMALL, /* one with the sizes of the emulation */
+	DEVICE_EMULATED
+} DeviceKind;
+DeviceKind environment_kind(Ctx *cx, uint64_t *seed);                /* MICROPROP_CUDA; seed: of the emulation */
+bool environment_fault(Ctx *cx, const char *word, uint64_t *number); /* does MICROPROP_CUDA_FAULT state this one? */
+
 /* ---- gpu.c, driver.c: a GPU, or its emulation ------------------------------------------------ */
 
 typedef struct Driver Driver;

@@ -309,19 +309,14 @@ static void put_all(Cuda *c, DeviceBound *b, const Data *d)
 
 /* ---- slots ---- */
 
-/* MICROPROP_CUDA_SLOT=CASES, for tests: all data is streamed, through slots of so many cases. */
-static uint64_t slot_wanted(void)
-{
-	const char *text = getenv("MICROPROP_CUDA_SLOT");
-
-	return text ? min_u64(strtoull(text, NULL, 10), ROW_CASE) : 0;
-}
+/* MICROPROP_CUDA_SLOT=ROWS, for tests: all data is streamed, through slots of so many rows. */
+static uint64_t slot_wanted(const Cuda *c) { return environment_number(c->cx, "MICROPROP_CUDA_SLOT", 0); }
 
 static void slots_take(Cuda *c, DeviceBound *b)
 {
 	uint64_t bytes = min_u64(c->gpu->memory / SLOT_SHARE, MOST_SLOT);
 
-	b->slot_cases = slot_wanted() ? slot_wanted() : min_u64(bytes / case_bytes(b), ROW_CASE);
+	b->slot_cases = slot_wanted(c) ? slot_wanted(c) : min_u64(bytes / case_bytes(b), ROW_CASE);
 	for (int i = 0; b->slot_cases && i < SLOTS; i++) {
 		b->slot[i].host = case_arrays(&b->memory, b, b->slot_cases, SOME_AGAIN, gpu_host_memory);
 		b->slot[i].device = case_arrays(&b->memory, b, b->slot_cases, SOME_AGAIN, device_alloc);
@@ -418,7 +413,7 @@ static bool is_larger(const Cuda *c, const DeviceBound *b, uint64_t cases)
 		        b->list_numbers * (b->has_values ? 8ul : 4ul);
 	for (int i = 0; i < DEVICE_BOUNDS; i++)
 		other += &c->bound[i] != b && c->bound[i].of ? c->bound[i].bytes : 0;
-	return slot_wanted() || cases > ROW_CASE || bytes + other > c->gpu->memory / 5 * 2;
+	return slot_wanted(c) || cases > ROW_CASE || bytes + other > c->gpu->memory / 5 * 2;
 }
 
 void data_put(Cuda *c, DeviceBound *b)

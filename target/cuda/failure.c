@@ -5,7 +5,6 @@
  * MICROPROP_CUDA_FAULT: driver, old, none (no driver, one too old, no GPU), memory:N, copy:N, job:N (the N-th request
  * of memory finds none, the N-th copy or job is the last before the device is lost). */
 #include <stdlib.h>
-#include <string.h>
 
 #include "cuda.h"
 
@@ -22,7 +21,7 @@ _Noreturn void gpu_no_memory(const Gpu *m, uint64_t bytes)
 
 _Noreturn void gpu_failed(const Gpu *m, const char *what, const char *text)
 {
-	fail(m->cx, MP_FAILED, "go on from the last checkpoint with --resume, in fp32 also with --target cpu",
+	fail(m->cx, MP_FAILED, "go on from the last checkpoint, if there is one, with --resume; --target cpu needs no GPU",
 	     "%s failed (%s: %s)", m->name, what, text);
 }
 
@@ -48,26 +47,15 @@ int gpu_number(const Gpu *m, int count)
 
 /* ---- emulated ---- */
 
-static bool fault_is(const char *word, uint64_t *number)
-{
-	const char *fault = getenv("MICROPROP_CUDA_FAULT");
-	size_t len = strlen(word);
-
-	if (!fault || strncmp(fault, word, len) != 0)
-		return false;
-	*number = fault[len] == ':' ? strtoull(fault + len + 1, NULL, 10) : 0;
-	return fault[len] == ':' || !fault[len];
-}
-
 void fault_open(const Gpu *m)
 {
 	uint64_t unused;
 
-	if (fault_is("driver", &unused))
+	if (environment_fault(m->cx, "driver", &unused))
 		gpu_refuse(m, gpu_no_driver);
-	if (fault_is("old", &unused))
+	if (environment_fault(m->cx, "old", &unused))
 		gpu_refuse(m, gpu_old_driver);
-	if (fault_is("none", &unused))
+	if (environment_fault(m->cx, "none", &unused))
 		gpu_refuse(m, gpu_none);
 }
 
@@ -75,7 +63,7 @@ void fault_alloc(Gpu *m, uint64_t bytes)
 {
 	uint64_t n;
 
-	if (fault_is("memory", &n) && ++m->allocations == n)
+	if (environment_fault(m->cx, "memory", &n) && ++m->allocations == n)
 		gpu_no_memory(m, bytes);
 }
 
@@ -83,7 +71,7 @@ void fault_call(Gpu *m, const char *word, const char *what)
 {
 	uint64_t n;
 
-	if (fault_is(word, &n) && ++m->calls == n)
+	if (environment_fault(m->cx, word, &n) && ++m->calls == n)
 		m->lost = true;
 	if (m->lost)
 		gpu_failed(m, what, "the device is lost");

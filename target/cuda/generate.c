@@ -73,7 +73,7 @@ void text_dump(Cuda *c, const Buf *text, const char *why)
 {
 	const char *name = getenv("MICROPROP_CUDA_DUMP");
 
-	if (!name || is_folder(name)) /* of a folder, each text is kept when it is loaded */
+	if (!name || !*name || is_folder(name)) /* of a folder, each text is kept when it is loaded */
 		return;
 	OutFile *f = file_create(c->cx, &c->temp, name);
 	if (why) {

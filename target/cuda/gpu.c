@@ -21,42 +21,15 @@ enum {
 };
 enum { LEAST_WORK = 16384, CHUNK_ROWS = 512, SUMS_KEPT = 256, MOST_TEAM = 70 }; /* 512 cases: 70 beat 128 blocks */
 
-/* MICROPROP_CUDA=emulate, or emulate:SEED, for tests. */
-static bool emulation(uint64_t *seed)
+static void sizes_from_environment(Ctx *cx, Gpu *m)
 {
-	const char *how = getenv("MICROPROP_CUDA");
-
-	if (!how || strncmp(how, "emulate", 7) != 0)
-		return false;
-	*seed = how[7] == ':' ? strtoull(how + 8, NULL, 10) : 0;
-	return true;
-}
-
-/* MICROPROP_CUDA=small: a GPU, with the sizes of the emulation. */
-static bool is_small(void)
-{
-	const char *how = getenv("MICROPROP_CUDA");
-
-	return how && strcmp(how, "small") == 0;
-}
-
-/* For experiments: a number from the environment instead. */
-static uint32_t number_or(const char *name, uint32_t usual)
-{
-	const char *text = getenv(name);
-
-	return text ? (uint32_t)strtoul(text, NULL, 10) : usual;
-}
-
-static void sizes_from_environment(Gpu *m)
-{
-	m->blocks = number_or("MICROPROP_CUDA_BLOCKS", m->blocks);
-	m->emit_threads = number_or("MICROPROP_CUDA_THREADS", m->emit_threads);
-	m->emit_shared = number_or("MICROPROP_CUDA_SHARED", m->emit_shared);
-	m->most_cluster = number_or("MICROPROP_CUDA_CLUSTER", m->most_cluster);
-	m->groups = number_or("MICROPROP_CUDA_GROUPS", m->groups);
-	m->least_work = number_or("MICROPROP_CUDA_WORK", (uint32_t)m->least_work);
-	m->memory = number_or("MICROPROP_CUDA_MEMORY", 0) ? number_or("MICROPROP_CUDA_MEMORY", 0) : m->memory;
+	m->blocks = (uint32_t)environment_number(cx, "MICROPROP_CUDA_BLOCKS", m->blocks);
+	m->emit_threads = (uint32_t)environment_number(cx, "MICROPROP_CUDA_THREADS", m->emit_threads);
+	m->emit_shared = (uint32_t)environment_number(cx, "MICROPROP_CUDA_SHARED", m->emit_shared);
+	m->most_cluster = (uint32_t)environment_number(cx, "MICROPROP_CUDA_CLUSTER", m->most_cluster);
+	m->groups = environment_number(cx, "MICROPROP_CUDA_GROUPS", m->groups) != 0;
+	m->least_work = environment_number(cx, "MICROPROP_CUDA_WORK", m->least_work);
+	m->memory = environment_number(cx, "MICROPROP_CUDA_MEMORY", m->memory);
 }
 
 Gpu *gpu_open(Ctx *cx, int64_t device)
@@ -65,7 +38,8 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 
 	m->cx = cx;
 	m->device = device;
-	if (emulation(&m->seed)) {
+	DeviceKind kind = environment_kind(cx, &m->seed);
+	if (kind == DEVICE_EMULATED) {
 		fault_open(m);
 		gpu_number(m, EMULATED_DEVICES);
 		strcpy(m->name, "emulation");
@@ -86,13 +60,13 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 		m->most_team = MOST_TEAM;
 		m->rows = CHUNK_ROWS;
 		m->sums = SUMS_KEPT;
-		if (is_small()) {
+		if (kind == DEVICE_SMALL) {
 			m->least_work = EMULATED_WORK;
 			m->rows = EMULATED_ROWS;
 			m->sums = EMULATED_SUMS;
 		}
 	}
-	sizes_from_environment(m);
+	sizes_from_environment(cx, m);
 	return m;
 }
 
@@ -128,7 +102,7 @@ Gpu *gpu_plan(Ctx *cx, int64_t device)
 			        .groups = true,
 			        .emit_threads = 512,
 			        .emit_shared = 227 * 1024 };
-		sizes_from_environment(m);
+		sizes_from_environment(cx, m);
 	}
 	ctx_free(&own);
 	m->cx = cx;
@@ -273,7 +247,7 @@ static void text_keep(DeviceMemory *owner, const char *text, size_t len)
 	const char *folder = getenv("MICROPROP_CUDA_DUMP");
 	Buf name = { .arena = &owner->arena };
 
-	if (!folder || !is_folder(folder))
+	if (!folder || !is_folder(folder)) /* none, a file, or no text */
 		return;
 	buf_printf(&name, "%s%016llx.ptx", folder, (unsigned long long)XXH3_64bits(text, len));
 	OutFile *f = file_create(owner->gpu->cx, &owner->arena, name.s);

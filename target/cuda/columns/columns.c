@@ -46,7 +46,7 @@ static const char *steps_find(Columns *c)
 			break;
 		case STEP_GRADIENT: c->dense = d; break;
 		case STEP_GRADIENT_INDEX: c->lists = d; break;
-		default: return "a kind of step";
+		default: return step_words(d->kind);
 		}
 	}
 	if (!c->index || !c->out || !c->errors || !c->back || !c->dense || !c->lists ||

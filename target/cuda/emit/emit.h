@@ -64,6 +64,7 @@ typedef struct EmitSource {
 /* Networks of their own: tallies of so many epochs each; weights and their copies follow each other so many floats
  * apart. */
 enum { SOLO_EPOCHS = 64 };
+const char *step_words(uint32_t kind); /* why a shape does not cover a step */
 uint64_t solo_floats(const Job *j);
 uint64_t solo_copies(uint64_t copies);
 

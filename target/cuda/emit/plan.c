@@ -381,12 +381,31 @@ static bool sums_tell(const EmitSource *s)
 	return d->code_count && d->largest_output < (double)INFINITY && s->code_twice != 0;
 }
 
+/* Of steps that only the general shape has, as a user knows them. */
+const char *step_words(uint32_t kind)
+{
+	static const char *const words[STEP_KINDS] = {
+		[STEP_SCATTER] = "index lists with values",
+		[STEP_LINKS] = "single links",
+		[STEP_GRADIENT_LINKS] = "single links",
+		[STEP_CONTEXTS] = "contexts",
+		[STEP_CARRY] = "contexts",
+		[STEP_INTEGRATE] = "groups that integrate",
+		[STEP_INTEGRATE_BACK] = "groups that integrate",
+		[STEP_NOISE] = "noise or dropout",
+		[STEP_GAIN] = "a gain",
+		[STEP_NEAR] = "a radius of targets",
+	};
+
+	return words[kind] ? words[kind] : "a kind of step";
+}
+
 static const char *covered(const EmitSource *s)
 {
 	const Job *j = s->job;
 
 	if (j->timed)
-		return "rows in time";
+		return "contexts or ticks";
 	if (j->noisy)
 		return "noise of weights";
 	if (j->data.value || (j->data.from && !j->data.short_list))
@@ -415,7 +434,7 @@ static const char *covered(const EmitSource *s)
 		case STEP_DELTAS:
 		case STEP_GRADIENT:
 		case STEP_GRADIENT_INDEX: break;
-		default: return "a kind of step";
+		default: return step_words(d->kind);
 		}
 	}
 	return NULL;
