@@ -40,6 +40,9 @@ static const char recurrent[] =
 	"group in 20 input\ngroup mid 6\ngroup before 6 context\ngroup out 3 output\ncopy mid -> before\n"
 	"connect in -> mid\nconnect before -> mid\nconnect mid -> out\nconnect true -> mid, out\n"
 	"train rate 0.01 until never epochs 3 batch 20\n";
+static const char settling[] =
+	"group in 20 input\ngroup mid 9 tanh\ngroup out 3 output\nconnect in, out, true -> mid\n"
+	"connect mid, true -> out\ntrain ticks 5 targets-from 3 rate 0.001 until never epochs 3 batch 150\n";
 
 typedef struct Setting {
 	const char *net;
@@ -53,6 +56,7 @@ static const Setting settings[] = {
 	{ plain, false, false, false, { { "batch", "350" }, { "precision", "bf16" } } },
 	{ sparse, false, false, false, { { "rule", "rprop" } } },
 	{ recurrent, true, false, false, { { "schedule", "step" } } },
+	{ settling, false, false, true, { { "threads", "2" } } },
 	{ plain, false, false, false, { { "batch", "20" }, { "input", "index" }, { "shuffle", "no" }, { "epochs", "2" } } },
 };
 typedef struct Prepared {

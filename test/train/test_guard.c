@@ -283,6 +283,38 @@ static void padding_comes_out_the_same(void **state)
 	mp_net_close(net);
 }
 
+/* Nor in networks that settle, whose chunks have more or fewer cases from one pass to the next: full and last batches,
+ * a leaf of each thread, a team, test data. */
+static void settling_is_no_fault(void **state)
+{
+	(void)state;
+	static const char settling[] =
+		"group in 20 input\ngroup mid 9 tanh\ngroup out 3 output\nconnect in, out, true -> mid\n"
+		"connect mid, true -> out\ntrain ticks 5 targets-from 3 rate 0.001 until never epochs 3\n";
+	static const Setting batches[] = { { { { "batch", "60" } } },
+		                               { { { "batch", "700" }, { "threads", "2" } } },
+		                               { { { "batch", "all" }, { "threads", "3" } } } };
+	static const char *const guards[] = { "off", "light", "full" };
+	mp_net *net = net_of(settling);
+	mp_data *data = some_data(), *test = data_of(100);
+	for (size_t i = 0; i < 2 * COUNT(batches); i++) {
+		char fingerprint[33] = "";
+		for (size_t k = 0; k < COUNT(guards); k++) {
+			mp_run *run = run_new(net, &batches[i / 2], guards[k]);
+			need(run, mp_run_train(run, data, i % 2 ? test : NULL, NULL, NULL));
+			if (k) {
+				assert_string_equal(run->fingerprint, fingerprint);
+				assert_int_equal(faults(run), 0);
+			}
+			strcpy(fingerprint, run->fingerprint);
+			mp_run_close(run);
+		}
+	}
+	mp_data_close(test);
+	mp_data_close(data);
+	mp_net_close(net);
+}
+
 /* Enough weights for threads to share updates: panels of both forms, one that is frozen, one with gaps, links one by
  * one. */
 static void threads_share_checksums(void **state)
@@ -521,6 +553,7 @@ int main(void)
 		cmocka_unit_test(flips_are_undone),
 		cmocka_unit_test(nothing_is_found_where_nothing_is),
 		cmocka_unit_test(padding_comes_out_the_same),
+		cmocka_unit_test(settling_is_no_fault),
 		cmocka_unit_test(threads_share_checksums),
 		cmocka_unit_test(mapped_data_is_read_again),
 		cmocka_unit_test(a_core_is_named),

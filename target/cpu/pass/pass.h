@@ -63,10 +63,11 @@ typedef struct Chunk {
 	bool *carried;     /* [capacity] do errors flow from the next row to this one? Not from another sequence or block of
 	                    * steps */
 	uint32_t *case_at; /* [capacity] NULL likewise; rows that are first ticks of cases */
-	uint32_t capacity; /* up to here constant */
-	uint32_t cases_at; /* how many these are */
+	uint32_t capacity;
 	const struct Masks *masks; /* NULL: no unit is removed */
+	/* up to here constant while a run trains; a guard verifies it (cpu_tables) */
 	uint32_t examples, steps;
+	uint32_t cases_at;         /* how many case_at has */
 	bool contiguous;           /* in the data */
 	const float *inputs;       /* NULL: copied to ROW_ACT; else in the data, of row 0 if contiguous, else of case 0 */
 	const float *target;       /* of row 0: y, or in the data; */
@@ -95,7 +96,7 @@ typedef struct SumStack {
 } SumStack;
 
 typedef struct Space {
-	RowSpace rows; /* from here to Chunk.capacity constant */
+	RowSpace rows; /* from here to Chunk.examples constant while a run trains */
 	Scratch scratch;
 	struct HalfSpace *half; /* with bf16: half.h */
 	Chunk chunk;
