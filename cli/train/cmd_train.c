@@ -119,7 +119,8 @@ static int train_report(void *user, mp_run *run, const mp_report *r)
 	if (viewer_report(t->viewer, r, t->norms) && !t->failed && t->dir.file)
 		t->failed = rundir_tick(&t->dir, run);
 	progress_show(&t->progress, r);
-	return t->failed || signal_seen; /* the latter: it came before the training began */
+	/* a signal before the training began ends it, but for the best of the seeds that one has ended */
+	return t->failed || (signal_seen && !(t->restarts && mp_run_get_restarts(run)));
 }
 
 static int train_tick(void *user, mp_run *run)
@@ -509,6 +510,11 @@ static int train_steps(Train *t)
 		return rc;
 	if (status == MP_STOPPED && !signal_seen) /* another rank had a signal */
 		signal_seen = SIGTERM;
+	const mp_restarts *seeds = mp_run_get_restarts(t->s.run);
+	if (status == MP_STOPPED && seeds && !seeds->done) {
+		show(stderr, "stopped before a seed was trained; nothing saved\n");
+		return train_done();
+	}
 	if (!t->speaks)
 		return train_done();
 	rc = t->table.table ? train_measure(t) : EXIT_DONE;

@@ -65,6 +65,14 @@ kill -s INT $!
 wait $!
 echo "folds: exit $?"
 cat stderr
+# The best of the seeds that have ended is trained to its end.
+"$MICROPROP" train xor.topo --target cpu --until error:0.1 --epochs 5000 --restarts 3000000 --json >stdout 2>stderr &
+sleep 1
+kill -s INT $!
+wait $!
+echo "seeds: exit $?"
+cat stderr
+grep -o '"solved": [a-z]*, "stopped_by": "[a-z]*"' stdout
 "$MICROPROP" train sign.csv --restarts 1000000 --epochs 1 --json >stdout 2>stderr &
 sleep 1
 kill -s TERM $!
