@@ -404,7 +404,7 @@ static bool cuda_run_restarts(Ctx *cx, Program *p, Restarts *all)
 		return true;
 	if (target_cpu.restarts->run(cx, c->cpu, all)) {
 		all->note =
-			"the GPU has no kernel that trains many seeds of this network: target cpu has, with the same results";
+			"target cpu trained these seeds, with the same results: the GPU has no kernel for many of this network";
 		return true;
 	}
 	all->note = "no kernel trains many seeds of this network at once: the GPU trains one after the other";
