@@ -9,6 +9,7 @@
 /* ---- options.c: tables of options (options.def, one per owner), and options by name ------------- */
 
 enum { BATCH_ALL = 0 };
+enum { INT_AUTO = -1 }; /* "auto": the number is not given */
 enum { SCHEDULE_CONSTANT, SCHEDULE_STEP, SCHEDULE_COSINE };
 enum { BPTT_FULL, BPTT_COPY }; /* else errors flow back in blocks of so many steps; one step is a copy */
 enum { MAX_TICKS = 1000000 };  /* of a case */

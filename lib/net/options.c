@@ -147,7 +147,7 @@ static const char *unknown(Ctx *cx, const char *name, const char **remedy)
 static const struct {
 	const char *word;
 	int64_t value;
-} int_words[] = { { "all", BATCH_ALL }, { "copy", BPTT_COPY }, { "full", BPTT_FULL } };
+} int_words[] = { { "all", BATCH_ALL }, { "auto", INT_AUTO }, { "copy", BPTT_COPY }, { "full", BPTT_FULL } };
 
 /* Does the argument name the word: "all|N"? */
 static bool takes_word(const mp_option *o, const char *word)

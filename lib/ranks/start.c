@@ -10,13 +10,23 @@
 
 static uint64_t hash_text(const char *text) { return XXH3_64bits(text, strlen(text)); }
 
+/* How a process computes: ranks may differ. */
+static bool is_local(const char *option)
+{
+	static const char *const names[] = { "threads", "input", "device" };
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (strcmp(option, names[i]) == 0)
+			return true;
+	return false;
+}
+
 /* Options that change results, or when the run ends. */
 static uint64_t hash_options(Ctx *cx, const Options *o)
 {
 	const mp_option *option;
 	Buf b = { .arena = &cx->scratch };
 	for (size_t i = 0; (option = option_at(i)) != NULL; i++)
-		if (strcmp(option->name, "threads") != 0 && strcmp(option->name, "input") != 0)
+		if (!is_local(option->name))
 			buf_printf(&b, "%s=%s\n", option->name, option_get(&cx->scratch, o, option->name));
 	assert(b.s);
 	return hash_text(b.s);

@@ -492,6 +492,8 @@ static void read_options(Ctx *cx, const SafeFile *f, Options *o)
 	options_init(o, DEFAULTS_1989); /* those that version 0.1 did not have are neutral there */
 	json_object_foreach(tree, name, v)
 	{
+		if (strcmp(name, "device") == 0) /* of the computer and process that wrote it; 0 where none was given, once */
+			continue;
 		const char *value = json_string_value(v);
 		const char *wrong = option_set(cx, o, name, value ? value : "", &remedy);
 		if (wrong)

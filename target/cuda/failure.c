@@ -36,10 +36,10 @@ int gpu_number(const Gpu *m, int count)
 	int64_t number = m->device;
 	LaunchedJob job;
 
-	if (!number && wanted)
+	if (number == INT_AUTO && wanted)
 		number = strtoll(wanted, NULL, 10);
-	else if (!number && launcher_job(&job))
-		number = job.rank % max_u32(job.local, 1) % (uint32_t)count;
+	else if (number == INT_AUTO)
+		number = launcher_job(&job) ? job.rank % max_u32(job.local, 1) % (uint32_t)count : 0;
 	if (number < 0 || number >= count)
 		gpu_refuse(m, "--device, or MICROPROP_CUDA_DEVICE, is not the number of a GPU here");
 	return (int)number;
