@@ -137,6 +137,9 @@ const char *nearest_name(const char *word, const char *const *names, size_t coun
 void ctx_init(Ctx *cx, const Alloc *alloc); /* memory.c */
 void ctx_free(Ctx *cx);
 
+/* fn under a setjmp of its own: if it fails, its messages and memory stay, and the caller goes on. */
+Status caught(Ctx *cx, void (*fn)(void *arg), void *arg);
+
 /* A sub-context has its own memory and setjmp: a machine that is freed before the run ends, a thread. */
 typedef void CtxFn(Ctx *own, void *arg);
 Status subcontext_run(Ctx *own, CtxFn *fn, void *arg);            /* fn in a sub-context; frees its scratch */

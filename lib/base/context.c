@@ -22,6 +22,21 @@ Status subcontext_run(Ctx *own, CtxFn *fn, void *arg)
 	return own->status;
 }
 
+Status caught(Ctx *cx, void (*fn)(void *arg), void *arg)
+{
+	jmp_buf here, *outer = cx->edge;
+	int errors = cx->errors;
+	cx->edge = &here;
+	cx->status = MP_OK;
+	if (setjmp(here) == 0)
+		fn(arg);
+	Status status = cx->status;
+	cx->edge = outer;
+	cx->errors = errors;
+	cx->status = MP_OK;
+	return status;
+}
+
 void subcontext_messages(Ctx *cx, Ctx *own) { messages_move(cx, own); }
 
 void subcontext_fail(Ctx *cx, Ctx *own, Status status)
