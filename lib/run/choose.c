@@ -22,7 +22,7 @@ static double links_of_inputs(const Net *net)
 	return n;
 }
 
-double case_operations(const Net *net, const Data *data)
+double row_operations(const Net *net, const Data *data)
 {
 	double share = data && data->x_indptr && data->cases
 	                   ? (double)data->x_indptr[data->cases] / ((double)data->cases * (double)max_u32(data->inputs, 1))
@@ -31,19 +31,33 @@ double case_operations(const Net *net, const Data *data)
 	return 4.5 * ((double)net->links - links_of_inputs(net) * (1 - share));
 }
 
-static TrainingWork workload_of(const Run *r, const Data *data)
+uint64_t example_rows(const Net *net, const TickPlan *ticks, const Data *data)
 {
+	uint64_t examples = run_examples(net, data), most = 0, first, count;
+
+	for (uint64_t i = 0; i < examples; i++) {
+		run_example(net, data, i, &first, &count);
+		most = max_u64(most, ticks_example(ticks, data, first, count));
+	}
+	return most;
+}
+
+static TrainingWork workload_of(const Run *r, const Data *data, uint64_t seeds)
+{
+	TickPlan ticks = ticks_make(r->net, &r->opt);
 	uint64_t examples = run_examples(r->net, data);
 	uint64_t batch = r->opt.batch == BATCH_ALL ? examples : min_u64((uint64_t)r->opt.batch, examples);
-	TickPlan ticks = ticks_make(r->net, &r->opt);
-	TrainingWork w = {
-		.net = r->net, .opt = &r->opt, .data = data, .updates = examples ? ceil_div(examples, batch) : 0
-	};
 
-	w.cases = (double)data->cases * ticks.each;
-	w.operations = case_operations(r->net, data);
-	w.epochs = r->opt.epochs ? min_u64((uint64_t)r->opt.epochs, EPOCHS_COUNTED) : EPOCHS_COUNTED;
-	return w;
+	return (TrainingWork){ .net = r->net,
+		                   .opt = &r->opt,
+		                   .data = data,
+		                   .rows = (double)ticks_example(&ticks, data, 0, data->cases),
+		                   .operations = row_operations(r->net, data),
+		                   .steps = (double)example_rows(r->net, &ticks, data),
+		                   .batch = batch,
+		                   .updates = batch ? ceil_div(examples, batch) : 0,
+		                   .seeds = seeds ? seeds : 1,
+		                   .together = seeds && !r->opt.patience && !r->opt.guard };
 }
 
 static void time_put(Buf *b, double seconds)
@@ -59,7 +73,8 @@ static void time_put(Buf *b, double seconds)
 void target_choose(Run *r, const Data *data)
 {
 	Ctx *cx = &r->cx;
-	TrainingWork w = workload_of(r, data);
+	TrainingWork w = workload_of(r, data, 0);
+	uint64_t epochs = r->opt.epochs ? min_u64((uint64_t)r->opt.epochs, EPOCHS_COUNTED) : EPOCHS_COUNTED;
 	Buf why = { .arena = &cx->scratch };
 	const Target *best = NULL;
 	double least = 0;
@@ -81,7 +96,7 @@ void target_choose(Run *r, const Data *data)
 			buf_puts(&why, ", after ");
 			time_put(&why, p.start);
 		}
-		double all = p.start + (double)w.epochs * p.epoch;
+		double all = p.start + (double)epochs * p.epoch;
 		if (!best || all < least) {
 			best = t;
 			least = all;

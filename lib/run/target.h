@@ -162,18 +162,22 @@ typedef struct Share {
 typedef struct Program Program;   /* compiled plan, private to the target */
 typedef struct Restarts Restarts; /* many seeds: below */
 
-/* What is to be trained, for TimeHooks.predict. */
+/* What is to be trained, for TimeHooks.predict. Rows are cases, one for each tick. */
 typedef struct TrainingWork {
 	const Net *net;
 	const Options *opt;
 	const Data *data;
-	double cases, operations; /* of an epoch, ticks counted; floating-point ones of a case */
-	uint64_t updates, epochs; /* of an epoch; of the run, at most */
+	double rows, operations; /* of an epoch; floating-point ones of a row */
+	double steps;            /* rows of the longest example, which are computed one after the other */
+	uint64_t batch, updates; /* examples of an update; of an epoch */
+	uint64_t seeds;          /* networks to train: restarts, */
+	bool together;           /* which a target may train side by side */
 } TrainingWork;
-/* Floating-point operations of a case. data: NULL, or index lists of it skip inputs that are 0. */
-double case_operations(const Net *net, const Data *data);
+/* Floating-point operations of a row. data: NULL, or index lists of it skip inputs that are 0. */
+double row_operations(const Net *net, const Data *data);
+uint64_t example_rows(const Net *net, const TickPlan *ticks, const Data *data); /* of the longest */
 typedef struct Prediction {
-	double start, epoch; /* seconds: once, and for each epoch */
+	double start, epoch; /* seconds: once, and for an epoch of all seeds */
 	const char *why_not; /* not NULL: the target cannot train this */
 } Prediction;
 

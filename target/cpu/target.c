@@ -471,16 +471,22 @@ static double thread_gflops(int isa)
 	return rate[isa];
 }
 
-/* Threads share leaves: a batch of one case has one thread, larger ones lose some time to barriers. */
+/* Threads share leaves: a batch of one example has one thread, larger ones lose some time to barriers. Of many seeds, a
+ * thread trains a vector of its own, whose lanes share what a row and an update take besides arithmetic. */
 static void cpu_predict(Ctx *cx, const TrainingWork *w, Prediction *p)
 {
-	const double per_case = 60e-9, per_update = 0.5e-6, per_barrier = 3e-6;
-	double threads = w->opt->threads ? (double)w->opt->threads : pool_cores();
-	double batch = w->updates ? w->cases / (double)w->updates : 0;
+	const double per_row = 60e-9, per_update = 0.5e-6, per_barrier = 3e-6;
+	double threads = w->opt->threads ? (double)w->opt->threads : pool_cores(), seeds = (double)w->seeds;
+	double arithmetic = w->rows * w->operations / (thread_gflops(isa_choose(cx)) * 1e9);
+	double rest = w->rows * per_row, updates = (double)w->updates * per_update;
 
-	threads = batch < 2 ? 1 : threads;
-	p->epoch = w->cases * (w->operations / (thread_gflops(isa_choose(cx)) * 1e9) + per_case) / threads +
-	           (double)w->updates * (per_update + (threads > 1 ? per_barrier : 0));
+	if (w->together && lanes_suit(w->net, w->opt, w->data, w->seeds)) {
+		threads = fmin(threads, ceil(seeds / LANES));
+		p->epoch = seeds * (arithmetic + (rest + updates) / LANES) / threads;
+		return;
+	}
+	threads = w->batch < 2 ? 1 : threads;
+	p->epoch = seeds * ((arithmetic + rest) / threads + updates + (threads > 1 ? (double)w->updates * per_barrier : 0));
 }
 
 static const TimeHooks cpu_times = { .predict = cpu_predict };

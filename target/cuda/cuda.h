@@ -373,15 +373,36 @@ void guard_summed(Cuda *c, const Work *w, uint32_t first, uint32_t count);
 void cpu_ready(Cuda *c);                 /* target.c: target cpu has the weights and the data of the device */
 extern const RestartHooks cuda_restarts; /* restarts.c */
 bool solo_run(Cuda *c, Restarts *all);   /* solo.c: false: not supported here, nothing was done */
+/* As far as it is known before data is bound: is a thread of the GPU, or a block, enough for such a network? */
+bool seed_suits_thread(const Net *net, const Options *o, const Data *d);
+bool seed_suits_block(const Net *net, const Options *o, const Data *d);
+enum {
+	LANE_THREADS = 256, /* of a block: 255 registers each */
+	LEAST_LANES = 256,  /* fewer seeds are faster on target cpu, */
+	LEAST_NETWORKS = 8  /* than a block for each */
+};
 
 /* ---- predict.c ---- */
 
 void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p);
 /* The shape of a kernel is the first word of its text. */
-typedef enum CudaShape { SHAPE_COLUMNS, SHAPE_RESIDENT, SHAPE_TILES, SHAPE_GENERAL, SHAPES } CudaShape;
+typedef enum CudaShape {
+	SHAPE_COLUMNS,
+	SHAPE_RESIDENT,
+	SHAPE_TILES,
+	SHAPE_GENERAL,
+	SHAPE_SEEDS,
+	SHAPE_LANES,
+	SHAPES
+} CudaShape;
 extern const char *const shape_names[SHAPES];
-/* Seconds of an update; operations: floating-point ones of its cases. */
-double update_seconds(CudaShape shape, bool half, uint32_t leaves, uint32_t blocks, double operations);
+/* What an update has to do: floating-point operations of its rows; steps in time, one after the other. */
+typedef struct UpdateWork {
+	bool half;
+	uint32_t leaves, blocks;
+	double operations, steps;
+} UpdateWork;
+double update_seconds(CudaShape shape, const UpdateWork *u);
 
 /* ---- listing.c: what runs on the device, as text ---- */
 

@@ -96,11 +96,15 @@ static void kernel_print(Cuda *c, Buf *out)
 	           r.kernel->cluster ? " (a cluster)" : "", leaf_count(batch));
 	if (!r.kernel->text)
 		return;
-	double rows = (double)batch * c->now->ticks.each, links = (double)c->net->links;
-	double each = c->now->has_masks && !c->half ? case_operations(c->net, c->now->of) : case_operations(c->net, NULL);
-	double seconds =
-		update_seconds(shape_of(r.kernel->text), c->half, leaf_count(batch), c->teams * c->team_blocks, rows * each);
-	double rate = links * rows / seconds;
+	const Data *d = c->now->of;
+	double share = (double)batch / (double)examples, links = (double)c->net->links;
+	double rows = share * (double)ticks_example(&c->now->ticks, d, 0, d->cases);
+	UpdateWork work = { .half = c->half,
+		                .leaves = leaf_count(batch),
+		                .blocks = c->teams * c->team_blocks,
+		                .operations = rows * row_operations(c->net, c->now->has_masks && !c->half ? d : NULL),
+		                .steps = (double)example_rows(c->net, &c->now->ticks, d) };
+	double seconds = update_seconds(shape_of(r.kernel->text), &work), rate = links * rows / seconds;
 	bool large = rate >= 1e11;
 	buf_printf(out, "\tpredicted: %.3g us an update, %.3g %s\n", 1e6 * seconds, rate * (large ? 1e-12 : 1e-6),
 	           large ? "TCPS" : "MCPS");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Time that training takes on a GPU, for target auto. In: a workload. Out: seconds, or why this GPU cannot do it. An
  * emulated device is predicted as if it were a GPU, so that tests see both choices. */
+#include <math.h>
 #include <string.h>
 
 #include "cuda.h"
@@ -42,35 +43,70 @@ static const char *reason(Ctx *cx, const Ctx *own)
 }
 
 /* As measured on an H200: what an update takes however few cases it has, and operations per second of a block; of one
- * leaf, what barriers of a cluster take besides. */
+ * leaf, what barriers of a cluster take besides; of steps in time, what each takes after the first (an estimate). Of
+ * lanes, operations are those of a thread. */
 typedef struct ShapeCost {
-	double floor, block_rate, one_leaf;
+	double floor, block_rate, one_leaf, step;
 } ShapeCost;
 static const ShapeCost costs[SHAPES][2] = {
 	[SHAPE_COLUMNS] = { { 4.8e-6, 0.3e12 }, { 2.55e-6, 1.4e12 } },
 	[SHAPE_RESIDENT] = { { 12.4e-6, 0.392e12, 1.2e-6 }, { 6e-6, 1.4e12 } },
 	[SHAPE_TILES] = { { 36e-6, 0.16e12 }, { 25e-6, 0.6e12 } },
-	[SHAPE_GENERAL] = { { 100e-6, 0.02e12 } },
+	[SHAPE_GENERAL] = { { 100e-6, 0.02e12, .step = 10e-6 } },
+	[SHAPE_SEEDS] = { { 3e-6, 0.14e12 }, { 3e-6, 0.39e12 } },
+	[SHAPE_LANES] = { { 0, 0.34e9 } },
 };
-const char *const shape_names[SHAPES] = { "columns", "resident", "tiles", "general" };
+const char *const shape_names[SHAPES] = { "columns", "resident", "tiles", "general", "seeds", "lanes" };
 
-double update_seconds(CudaShape shape, bool half, uint32_t leaves, uint32_t blocks, double operations)
+double update_seconds(CudaShape shape, const UpdateWork *u)
 {
-	const ShapeCost *c = &costs[shape][half];
+	const ShapeCost *c = &costs[shape][u->half];
 
-	return c->floor + (leaves == 1 ? c->one_leaf : 0) + operations / (c->block_rate * blocks);
+	return c->floor + (u->leaves == 1 ? c->one_leaf : 0) + c->step * fmax(0, u->steps - 1) +
+	       u->operations / (c->block_rate * u->blocks);
 }
 
-/* Before anything is compiled: which shape a network and its data should have. */
-static CudaShape shape_guess(const TrainingWork *w, double batch)
-{
-	const double resident = 30000; /* links whose weights and copies fit into shared memory */
+/* Links whose weights and copies fit into shared memory. */
+enum { RESIDENT_LINKS = 30000 };
 
+/* Before anything is compiled: which shape a network and its data should have. */
+static CudaShape shape_guess(const TrainingWork *w)
+{
 	if (w->net->timed || w->net->settles)
 		return SHAPE_GENERAL;
-	if ((double)w->net->links > resident)
+	if (w->net->links > RESIDENT_LINKS)
 		return SHAPE_TILES;
-	return batch <= LEAF_EXAMPLES && w->data->x_indptr && !w->data->x_values ? SHAPE_COLUMNS : SHAPE_RESIDENT;
+	return w->batch <= LEAF_EXAMPLES && w->data->x_indptr && !w->data->x_values ? SHAPE_COLUMNS : SHAPE_RESIDENT;
+}
+
+/* The same of many seeds, and how many a block trains at a time; 0: one is trained after the other. */
+static uint32_t seeds_guess(const TrainingWork *w, CudaShape *shape)
+{
+	*shape = SHAPE_LANES;
+	if (w->together && w->seeds >= LEAST_LANES && seed_suits_thread(w->net, w->opt, w->data))
+		return LANE_THREADS;
+	*shape = SHAPE_SEEDS;
+	return w->together && w->seeds >= LEAST_NETWORKS && w->net->links <= RESIDENT_LINKS &&
+	       seed_suits_block(w->net, w->opt, w->data);
+}
+
+/* An epoch of all seeds. The last ones may leave blocks without work. */
+static double epoch_seconds(const TrainingWork *w, uint32_t device_blocks)
+{
+	CudaShape shape;
+	uint32_t each = seeds_guess(w, &shape), blocks = 1;
+	double times = ceil((double)w->seeds / ((double)max_u32(each, 1) * device_blocks));
+
+	if (!each) {
+		shape = shape_guess(w);
+		blocks = w->batch <= LEAF_EXAMPLES && shape <= SHAPE_RESIDENT ? min_u32(16, device_blocks) : device_blocks;
+		times = (double)w->seeds;
+	}
+	UpdateWork u = { .leaves = leaf_count(w->batch),
+		             .blocks = blocks,
+		             .operations = w->rows / (double)w->updates * w->operations,
+		             .steps = w->steps };
+	return times * (double)w->updates * update_seconds(shape, &u);
 }
 
 void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p)
@@ -89,13 +125,9 @@ void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p)
 	if (p->why_not)
 		return;
 	double bytes = (double)w->data->cases * 4 * (w->data->inputs + (double)w->data->targets);
-	double batch = w->updates ? w->cases / (double)w->updates : 0;
 	bool streamed = bytes > 0.4 * (double)found.memory; /* the data passes through it, while it computes */
-	CudaShape shape = shape_guess(w, batch);
-	uint32_t blocks = batch <= LEAF_EXAMPLES && shape <= SHAPE_RESIDENT ? min_u32(16, found.blocks) : found.blocks;
 	p->start = opening + (streamed ? 0 : bytes / copy);
-	p->epoch =
-		(double)w->updates * update_seconds(shape, false, leaf_count((uint64_t)batch), blocks, batch * w->operations);
-	if (streamed && p->epoch < bytes / copy)
-		p->epoch = bytes / copy;
+	p->epoch = w->updates ? epoch_seconds(w, found.blocks) : 0;
+	if (streamed)
+		p->epoch = fmax(p->epoch, (double)w->seeds * bytes / copy);
 }

@@ -17,10 +17,8 @@ extern const Target target_cpu;
 
 enum {
 	LANE_LINKS = 256,     /* weights, their changes and state should be registers of a thread */
-	LANE_THREADS = 256,   /* of a block: 255 registers each */
 	TEAM_THREADS = 384,   /* the same where several have a seed, */
 	TEAM_LINKS = 64,      /* and so many are registers */
-	LEAST_SEEDS = 256,    /* fewer are faster on target cpu */
 	MOST_SEEDS = 1 << 20, /* that are trained at a time, */
 	MOST_STAGES = 64      /* by so many launches */
 };
@@ -51,29 +49,33 @@ typedef struct LaneRun {
 
 /* ---- is the network one for lanes? ---- */
 
-static bool lanes_fit(const Cuda *c, const Restarts *all)
+bool seed_suits_thread(const Net *net, const Options *o, const Data *d)
 {
-	const Net *net = c->net;
-	const Data *d = c->now->of;
-	const Options *o = c->opt;
-	const Layout *l = c->cpu->layout;
+	const Rule *rule = &rules[o->rule];
 	uint64_t examples = run_examples(net, d);
 	bool full = o->batch == BATCH_ALL || (uint64_t)o->batch >= examples, shuffled = o->shuffle > 0;
 
-	if (net->timed || net->shaped || net->links > LANE_LINKS || net->weights || l->own_errors || d->seq || d->weight ||
-	    !d->targets)
+	if (net->timed || net->shaped || net->links > LANE_LINKS || net->weights || d->seq || d->weight || !d->targets)
 		return false;
-	if (!full || shuffled || examples > LEAF_EXAMPLES || c->rule->needs_norm || c->rule->needs_count ||
-	    o->schedule != SCHEDULE_CONSTANT || o->warmup > 0 || !c->now->right_here)
+	if (!full || shuffled || examples > LEAF_EXAMPLES || rule->needs_norm || rule->needs_count ||
+	    o->schedule != SCHEDULE_CONSTANT || o->warmup > 0)
 		return false;
-	if (o->error != ERR_SQUARED && o->error != ERR_CROSS_ENTROPY)
+	return o->error == ERR_SQUARED || o->error == ERR_CROSS_ENTROPY;
+}
+
+static bool lanes_fit(const Cuda *c, const Restarts *all)
+{
+	const Options *o = c->opt;
+	const Layout *l = c->cpu->layout;
+
+	if (!seed_suits_thread(c->net, o, c->now->of) || l->own_errors || !c->now->right_here)
 		return false;
 	for (uint32_t i = 0; i < l->forwards; i++) {
 		const Part *p = &l->part[l->forward[i]];
 		if (p->fn == FN_SOFTMAX || (p->role == ROLE_OUTPUT && o->error == ERR_CROSS_ENTROPY && p->fn != FN_SIGMOID))
 			return false;
 	}
-	return all->own >= LEAST_SEEDS || !c->gpu->driver;
+	return all->own >= LEAST_LANES || !c->gpu->driver;
 }
 
 /* ---- the source of the kernel ---- */
@@ -304,7 +306,7 @@ static uint64_t launch_seeds(const LaneRun *r)
 {
 	double each = (double)r->s.net->links * (double)r->s.cases * (r->s.most_epochs ? (double)r->s.most_epochs : 1e5);
 	uint64_t bytes = (2 + (uint64_t)r->s.states) * r->pitch * sizeof(float) + sizeof(LaneResult) + sizeof(uint32_t);
-	uint64_t fit = max_u64(LEAST_SEEDS, r->c->gpu->memory / 4 / bytes);
+	uint64_t fit = max_u64(LEAST_LANES, r->c->gpu->memory / 4 / bytes);
 
 	return min_u64(min_u64(r->all->own, min_u64(fit, MOST_SEEDS)), max_u64(1 << 14, (uint64_t)(1e13 / each)));
 }

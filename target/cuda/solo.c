@@ -17,7 +17,7 @@
 
 extern const Target target_cpu;
 
-enum { LEAST_NETWORKS = 8, SOLO_UPDATES = 4096, SETS = 2 };
+enum { SOLO_UPDATES = 4096, SETS = 2 };
 #define NO_SEED     UINT64_MAX
 #define ORDER_BYTES (96.0 * (1 << 20)) /* of a job, where networks have orders of their own */
 #define OPEN_WORK   8e10               /* links times cases of a job whose seeds may end at any epoch, and idle then */
@@ -81,6 +81,15 @@ typedef struct SoloRun {
 
 /* ---- which networks ---- */
 
+bool seed_suits_block(const Net *net, const Options *o, const Data *d)
+{
+	uint64_t examples = run_examples(net, d);
+	uint64_t batch = o->batch == BATCH_ALL ? examples : min_u64((uint64_t)o->batch, examples);
+
+	return !net->timed && !net->noisy && !net->tie && !d->seq && d->targets && batch && leaf_count(batch) == 1 &&
+	       !rules[o->rule].needs_norm && (uint64_t)o->updates % ceil_div(examples, batch) == 0;
+}
+
 static bool solo_fits(SoloRun *r)
 {
 	const Cuda *c = r->c;
@@ -90,14 +99,11 @@ static bool solo_fits(SoloRun *r)
 	r->examples = run_examples(c->net, d);
 	r->batch = o->batch == BATCH_ALL ? r->examples : min_u64((uint64_t)o->batch, r->examples);
 	r->shuffled = o->shuffle < 0 ? r->batch < r->examples : o->shuffle != 0;
-	if (c->now->streamed || c->net->timed || c->net->noisy || d->seq || !d->targets || !r->batch ||
-	    leaf_count(r->batch) > 1 || c->now->longest > 1)
+	if (!seed_suits_block(c->net, o, d) || c->now->streamed || c->now->longest > 1)
 		return false;
 	r->each = ceil_div(r->examples, r->batch);
 	r->scheduled = c->rule->needs_count || o->schedule != SCHEDULE_CONSTANT || o->warmup > 0;
-	if (c->rule->needs_norm || c->net->tie)
-		return false;
-	return (uint64_t)o->updates % r->each == 0 && (r->all->own >= LEAST_NETWORKS || !c->gpu->driver);
+	return r->all->own >= LEAST_NETWORKS || !c->gpu->driver;
 }
 
 /* ---- threads of the host ---- */

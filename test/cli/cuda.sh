@@ -159,6 +159,12 @@ for sizes in "50 58 4 150" "127 62 32 150" "130 60 18 150" "203 21 3 293" "130 4
 done
 $MICROPROP train reber.topo --target cuda --precision bf16
 $MICROPROP show letters.topo --stage program --target cuda --precision bf16 | head -4
+# Predicted by rows and steps in time: sequences, contexts, cases with ticks of their own.
+cp $SOURCE_DIR/examples/letter-sequences.topo .
+printf 'group in 2 input\ngroup h 4\ngroup c 4 context\ncopy h -> c\ngroup out 1 output\nconnect in, c, true -> h\nconnect h, true -> out\ndata "n.csv"\n' >one.topo
+for args in "reber.topo --batch all" "reber.topo --batch 1" "triangle.topo --batch all" "letter-sequences.topo --batch all" "one.topo"; do
+	MICROPROP_CUDA_FAULT=driver $MICROPROP show $args --stage program --target cuda | sed -n 's/.*\(predicted.*\)/\1/p'
+done
 # The kernel as text: shape, shared memory, tiles and steps, and the predicted time. The device need not be there.
 for args in "letters.topo --batch 512" "letters.topo --batch all" "letters.topo --batch 512 --input dense" "reber.topo"; do
 	MICROPROP_CUDA_FAULT=driver $MICROPROP show $args --stage program --target cuda | sed '/^program cpu/,$d; s/[0-9]* threads, [0-9]* bytes/N threads, N bytes/' | grep -v '^\t  ' | head -5

@@ -37,5 +37,7 @@ TinySteps *tiny_steps_make(Ctx *cx, Arena *a, const Program *p, bool momentum, c
 /* ---- restarts.c: many seeds, one in each lane --------------------------------------------------- */
 
 bool cpu_restarts(Ctx *cx, Program *p, Restarts *all); /* as Target.restarts */
+/* As far as it is known before a program is compiled: are they trained that way? */
+bool lanes_suit(const Net *net, const Options *o, const Data *d, uint64_t seeds);
 
 #endif

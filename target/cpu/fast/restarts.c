@@ -555,20 +555,24 @@ static bool is_sparse(const Data *d)
 	return d->x_indptr && d->x_indptr[d->cases] * 16 < d->cases * (uint64_t)d->inputs;
 }
 
+bool lanes_suit(const Net *net, const Options *o, const Data *d, uint64_t seeds)
+{
+	uint64_t weights = (2 + (uint64_t)rules[o->rule].states) * net->links, vector = LANES * sizeof(float);
+
+	if (net->settles || net->shaped || (net->copies && o->bptt > BPTT_COPY))
+		return false;
+	if (seeds < LANES && seeds * SEED_LINKS < net->links)
+		return false;
+	return cpu_own(o)->precision == PRECISION_FP32 && d->targets && weights <= LANES_BYTES / vector && !is_sparse(d) &&
+	       (d->cases + 1) <= DATA_BYTES / sizeof(float) / (round_up(d->inputs, LANES) + round_up(d->targets, LANES));
+}
+
 static bool fits(const Search *c)
 {
 	const Program *p = c->p;
-	const Data *d = p->bound->data;
-	uint64_t weights = (2 + (uint64_t)p->rule->states) * p->net->links, vector = LANES * sizeof(float);
 
-	if (p->net->settles || p->net->shaped || (p->net->copies && p->opt->bptt > BPTT_COPY))
-		return false;
-	if (c->all->count < LANES && c->all->count * SEED_LINKS < p->net->links)
-		return false;
-	return cpu_own(p->opt)->precision == PRECISION_FP32 && c->examples && d->targets &&
-	       weights <= LANES_BYTES / vector && case_bytes(p) * (c->sequences ? c->longest : 1) <= 8 * LANES_BYTES &&
-	       !is_sparse(d) &&
-	       (d->cases + 1) <= DATA_BYTES / sizeof(float) / (round_up(d->inputs, LANES) + round_up(d->targets, LANES));
+	return lanes_suit(p->net, p->opt, p->bound->data, c->all->count) && c->examples &&
+	       case_bytes(p) * (c->sequences ? c->longest : 1) <= 8 * LANES_BYTES;
 }
 
 static bool is_scheduled(const Program *p)
