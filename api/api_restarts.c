@@ -16,8 +16,33 @@ typedef struct Job {
 	uint64_t count, number; /* number: of the seed being trained */
 	Restarts all;
 	bool lanes, stopped;
+	const char **note; /* [notes] said before the first seed: each call drops those of the one before */
+	uint32_t notes;
 	Ranks *ranks; /* that share the seeds; NULL: this process trains them all */
 } Job;
+
+typedef struct BindArgs {
+	Run *r;
+	const Data *data;
+} BindArgs;
+
+static void bind_data(void *arg)
+{
+	const BindArgs *a = arg;
+
+	a->r->target->bind(&a->r->cx, a->r->program, a->data);
+}
+
+static void notes_keep(Job *j)
+{
+	Ctx *cx = &j->r->cx;
+	const mp_error *e;
+
+	j->note = NEW(&cx->keep, cx->message_count + 1, const char *);
+	j->notes = 0;
+	while ((e = ctx_error(cx, j->notes)))
+		j->note[j->notes++] = arena_copy(&cx->keep, e->text, strlen(e->text));
+}
 
 static void begin_body(void *arg)
 {
@@ -26,18 +51,20 @@ static void begin_body(void *arg)
 	const Data *data = data_readable(&r->cx, j->data), *test = data_readable(&r->cx, j->test);
 
 	run_occupy(r);
-	restarts_init(&j->all, r, j->count, data, test);
+	restarts_init(&j->all, r, j->count, r->job ? (uint32_t)r->job->comm->size : 1, data, test);
 	j->all.fn = j->fn;
 	j->all.user = j->user;
 	if (r->job)
 		ranks_share_seeds(r, &j->all, data, test);
 	if (r->job && r->job->comm->rank)
 		j->all.fn = NULL; /* rank 0 reports the progress of its own share */
+	notes_keep(j);
 	j->ranks = r->job;
 	r->job = NULL;                                               /* until the results are gathered */
 	if (!r->target->restarts || r->opt.patience || r->opt.guard) /* patience: test error ends a run */
 		return;
-	r->target->bind(&r->cx, r->program, data);
+	target_begin(r, bind_data, &(BindArgs){ r, data });
+	notes_keep(j);
 	j->lanes = r->target->restarts->run(&r->cx, r->program, &j->all);
 }
 
@@ -109,6 +136,8 @@ static void best_body(void *arg)
 	Run *r = j->r;
 	const mp_seed *best = &r->seeds[r->restarts.best];
 
+	for (uint32_t i = 0; i < j->notes; i++)
+		note(&r->cx, NULL, "%s", j->note[i]);
 	if (j->all.note)
 		note(&r->cx, NULL, "%s", j->all.note);
 	run_restart(r, best->seed);

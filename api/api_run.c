@@ -71,8 +71,9 @@ static void set_body(void *arg)
 		fail(cx, MP_BAD_INPUT, remedy, "%s", wrong);
 	const char *old = option_get(&cx->scratch, &a->r->opt, name);
 	bool fixed = option_is_fixed(name) || (o.schedule == SCHEDULE_COSINE && strcmp(name, "epochs") == 0);
-	if (a->r->program && target_is_auto(&o))
-		o.target = a->r->opt.target; /* a run that has begun stays where it is */
+	bool is_open = a->r->program && target_is_auto(&o);
+	if (is_open)
+		o.target = a->r->opt.target; /* until it trains */
 	bool changed = strcmp(old, option_get(&cx->scratch, &o, name)) != 0;
 	bool moves = a->r->program && changed && strcmp(name, "target") == 0 && run_can_move(a->r, o.target);
 	if (a->r->program && fixed && changed && !moves)
@@ -82,6 +83,8 @@ static void set_body(void *arg)
 	if (o.error == ERR_AUTO)
 		o.error = net_error(a->r->net);
 	a->r->opt = o;
+	if (strcmp(name, "target") == 0)
+		a->r->target_from = is_open ? TARGET_OPEN : TARGET_GIVEN;
 	a->r->error_set |= strcmp(name, "error") == 0;
 	if (moves)
 		run_move(a->r);

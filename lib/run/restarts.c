@@ -9,7 +9,7 @@
 
 #include "run.h"
 
-void restarts_init(Restarts *all, Run *r, uint64_t count, const Data *data, const Data *test)
+void restarts_init(Restarts *all, Run *r, uint64_t count, uint32_t ranks, const Data *data, const Data *test)
 {
 	Ctx *cx = &r->cx;
 
@@ -31,6 +31,7 @@ void restarts_init(Restarts *all, Run *r, uint64_t count, const Data *data, cons
 	run_check_training(r, data);
 	if (test)
 		run_check_training(r, test);
+	target_choose(r, data, ceil_div(count, ranks));
 	run_start(r);
 	*all = (Restarts){ .first = (uint64_t)r->opt.seed, .count = count, .run = r };
 	all->seed = NEW(&cx->keep, count, mp_seed);

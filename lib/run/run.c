@@ -77,8 +77,10 @@ void run_start(Run *r)
 	if (r->program)
 		return;
 	Ctx *cx = &r->cx;
-	if (target_is_auto(&r->opt))
+	if (target_is_auto(&r->opt)) { /* until there is data */
 		r->opt.target = "cpu";
+		r->target_from = TARGET_OPEN;
+	}
 	r->target = target_find(r->opt.target);
 	if (!r->target)
 		fail(cx, MP_BAD_INPUT, target_names(&cx->scratch), "there is no target '%s'", r->opt.target);

@@ -22,11 +22,15 @@ typedef struct Position {
 	Tally test;       /* last measurement on test data */
 } Position;
 
+/* Option target auto: to be chosen when there is data; chosen, and no data is bound yet. */
+typedef enum TargetFrom { TARGET_GIVEN, TARGET_OPEN, TARGET_CHOSEN } TargetFrom;
+
 struct mp_run { /* the public handle */
 	Ctx cx;
 	const Net *net;
 	Options opt;
 	const Target *target; /* NULL until the run has started */
+	TargetFrom target_from;
 	Plan *plan;
 	Program *program;
 	Position at;
@@ -114,7 +118,11 @@ void run_fingerprint(Run *r, char out[33]); /* of the current weights */
 /* ---- choose.c: target auto ---- */
 
 bool target_is_auto(const Options *o);
-void target_choose(Run *r, const Data *data); /* sets the option, with a note */
+/* Sets the option, with a note; a run that has begun moves. seeds: 0, or so many restarts. */
+void target_choose(Run *r, const Data *data, uint64_t seeds);
+/* Calls fn, which makes the target ready to train. If auto has chosen it, what it fails for becomes a note, and target
+ * cpu is made ready instead. */
+void target_begin(Run *r, void (*fn)(void *arg), void *arg);
 
 /* ---- report.c: reports and history ------------------------------------------------------------- */
 

@@ -311,8 +311,8 @@ struct Restarts {
 	const char *note;  /* NULL, or how they are trained, where users should know */
 };
 
-/* Starts the run; allocates results in keep. */
-void restarts_init(Restarts *all, Run *r, uint64_t count, const Data *data, const Data *test);
+/* Starts the run; allocates results in keep. ranks: processes that are to share the seeds. */
+void restarts_init(Restarts *all, Run *r, uint64_t count, uint32_t ranks, const Data *data, const Data *test);
 void restarts_share(Restarts *all, uint32_t rank,
                     uint32_t ranks);   /* before any seed begins: which of them are its own */
 bool restarts_ended(const mp_seed *s); /* it has a result */

@@ -111,8 +111,7 @@ static void take_data(Loop *l, const Data *data, const Data *test)
 	if (r->opt.patience && !test)
 		fail(cx, MP_BAD_INPUT, "give test data with --test",
 		     "patience watches the error on test data, and there is none");
-	if (target_is_auto(&r->opt) && !r->program)
-		target_choose(r, data);
+	target_choose(r, data, 0);
 	run_start(r);
 	run_check_error(cx, r->net, r->opt.error); /* loaded weights may have another one */
 	if (r->scale.kind == SCALE_NONE)
@@ -139,6 +138,16 @@ static void take_data(Loop *l, const Data *data, const Data *test)
 	l->batch = r->opt.batch == BATCH_ALL ? l->examples : min_u64((uint64_t)r->opt.batch, l->examples);
 }
 
+static void bind_data(void *loop)
+{
+	Loop *l = loop;
+	Run *r = l->r;
+
+	if (l->test && r->opt.guard)
+		r->target->bind(&r->cx, r->program, l->test); /* this may move weights: do it before they are guarded */
+	r->target->bind(&r->cx, r->program, l->data);
+}
+
 void loop_start(Loop *l, const Data *data, const Data *test)
 {
 	Run *r = l->r;
@@ -161,9 +170,7 @@ void loop_start(Loop *l, const Data *data, const Data *test)
 		l->chunk = NEW(&cx->scratch, net_chunk(r->net, 0, CHUNK_LINKS), double);
 	r->points = 0;
 	r->stride = 1;
-	if (l->test && r->opt.guard)
-		r->target->bind(cx, r->program, l->test); /* this may move weights: do it before they are guarded */
-	r->target->bind(cx, r->program, l->data);
+	target_begin(r, bind_data, l);
 	if (r->job)
 		ranks_begin(r, l->examples, l->batch);
 	l->batches = (Batches){ .data = l->data,

@@ -223,11 +223,42 @@ cmp cpu.json cuda.json
 $MICROPROP bench cuda --only 8-3-8:all --rounds 1 --json | sed -E 's/": [0-9][0-9.e+-]*/": N/g'
 $MICROPROP bench cuda --only nothing
 
-# The faster of cpu and cuda, by prediction.
-MICROPROP_ISA=generic $MICROPROP train encoder-8-3-8.topo --epochs 3 --threads 1 --target auto --json 2>&1 | grep -v '"'
-MICROPROP_ISA=generic $MICROPROP train letters.topo --batch all --epochs 100 --updates 1 --threads 1 --target auto --json 2>log | print
-grep auto log
-MICROPROP_CUDA_FAULT=driver MICROPROP_ISA=generic $MICROPROP train encoder-8-3-8.topo --epochs 3 --threads 1 --target auto 2>&1 | grep auto
+# The faster of cpu and cuda, by prediction: by the limits of the run, or by an assumption where it may end before them.
+auto() { # ARGUMENTS...: the notes, and what was trained
+	MICROPROP_ISA=generic $MICROPROP train "$@" --threads 1 --target auto --quiet 2>log | grep -oE 'topo on [a-z]*|fingerprint .*' | tr '\n' ' '
+	echo
+	grep -A1 -E 'target auto|error' log
+}
+auto encoder-8-3-8.topo --epochs 3
+auto encoder-8-3-8.topo --epochs 3000 --until never
+auto encoder-8-3-8.topo --until within
+auto encoder-8-3-8.topo --epochs 2000 --patience 200 --until never --test make:encoder:8-3
+auto letters.topo --batch all --epochs 100 --updates 1 --until never
+for limits in "--epochs 20000 --time 0.001" "--epochs 0 --time 0.001"; do
+	auto letters.topo --batch all --until never $limits | sed 's/fingerprint.*//'
+done
+MICROPROP_CUDA_FAULT=driver auto encoder-8-3-8.topo --epochs 3
+# A resumed run chooses again; where no other target has its bits, it stays.
+$MICROPROP train encoder-8-3-8.topo --epochs 3 --target cuda --save begun.safetensors --quiet >/dev/null
+auto encoder-8-3-8.topo --epochs 10 --resume begun.safetensors
+MICROPROP_CUDA_FAULT=driver auto encoder-8-3-8.topo --epochs 10 --resume begun.safetensors
+$MICROPROP train encoder-8-3-8.topo --epochs 10 --resume begun.safetensors --quiet | grep -E 'topo on|fingerprint'
+$MICROPROP train letters.topo --batch all --until never --updates 1 --save letters.safetensors --quiet >/dev/null
+auto letters.topo --updates 0 --epochs 20000 --until error:1000 --resume letters.safetensors
+$MICROPROP train encoder-8-3-8.topo --epochs 3 --batch 3 --target cuda --precision bf16 --save begun.safetensors --quiet >/dev/null
+auto encoder-8-3-8.topo --epochs 10 --resume begun.safetensors
+$MICROPROP train encoder-8-3-8.topo --epochs 3 --target ref --save begun.safetensors --quiet >/dev/null
+auto encoder-8-3-8.topo --epochs 10 --resume begun.safetensors
+auto encoder-8-3-8.topo --epochs 10 --load begun.safetensors
+# Many seeds.
+auto encoder-8-3-8.topo --epochs 10 --restarts 20
+auto encoder-8-3-8.topo --epochs 200 --restarts 3 --patience 20 --until never --test make:encoder:8-3
+MICROPROP_CUDA_FAULT=driver auto encoder-8-3-8.topo --epochs 10 --restarts 20
+# What cuda turns out to have no memory for, cpu trains.
+MICROPROP_CUDA_FAULT=memory:2 auto letters.topo --batch 512 --no-shuffle --until error:1000 --restarts 8
+MICROPROP_CUDA_FAULT=memory:2 auto encoder-8-3-8.topo --until error:1000 --restarts 100000
+MICROPROP_CUDA_MEMORY=20000 auto letters.topo --batch all --until never --epochs 0 --time 0.001 | sed 's/fingerprint.*//'
+MICROPROP_CUDA_FAULT=memory:2 auto letters.topo --batch all --until never --epochs 0 --time 0.001 --guard light | sed 's/fingerprint.*//'
 
 # Guarded.
 $MICROPROP train encoder-8-3-8.topo --epochs 30 --target cuda --guard light --json | print
@@ -241,6 +272,13 @@ done
 $MICROPROP train encoder-8-3-8.topo --target cuda --epochs 1 --device 5
 echo "exit $?"
 MICROPROP_CUDA_DEVICE=1 $MICROPROP train encoder-8-3-8.topo --target cuda --epochs 1 --json | print
+for device in auto 0 1; do
+	MICROPROP_CUDA_DEVICE=9 $MICROPROP train encoder-8-3-8.topo --target cuda --device $device --epochs 1 --json --save device.safetensors | print
+done
+MICROPROP_CUDA_DEVICE=0 $MICROPROP train encoder-8-3-8.topo --target cuda --epochs 2 --resume device.safetensors --json | print
+sed 's/"device":"auto"/"device":"0"   /; s/"device":"1"/"device":"0"/' device.safetensors >older.safetensors # as files of some builds
+MICROPROP_CUDA_DEVICE=9 $MICROPROP train encoder-8-3-8.topo --target cuda --epochs 2 --resume older.safetensors
+$MICROPROP train encoder-8-3-8.topo --target cuda --device -1
 for fault in copy:67 job:20; do
 	rm -rf run
 	MICROPROP_CUDA_FAULT=$fault $MICROPROP train encoder-8-3-8.topo --target cuda --epochs 30 --rule adam --test make:encoder:8-3 --run run --checkpoints-every 2 --quiet
