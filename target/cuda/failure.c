@@ -4,8 +4,6 @@
  *
  * MICROPROP_CUDA_FAULT: driver, old, none (no driver, one too old, no GPU), memory:N, copy:N, job:N (the N-th request
  * of memory finds none, the N-th copy or job is the last before the device is lost). */
-#include <stdlib.h>
-
 #include "cuda.h"
 
 _Noreturn void gpu_refuse(const Gpu *m, const char *why)
@@ -32,13 +30,12 @@ const char *const gpu_no_driver = "there is no NVIDIA driver (libcuda.so.1) here
 /* Option device, or MICROPROP_CUDA_DEVICE; else the processes of a job on one host take a GPU each. */
 int gpu_number(const Gpu *m, int count)
 {
-	const char *wanted = getenv("MICROPROP_CUDA_DEVICE");
 	int64_t number = m->device;
 	LaunchedJob job;
 
-	if (number == INT_AUTO && wanted)
-		number = strtoll(wanted, NULL, 10);
-	else if (number == INT_AUTO)
+	if (number == INT_AUTO)
+		number = (int64_t)environment_number(m->cx, "MICROPROP_CUDA_DEVICE", (uint64_t)INT_AUTO);
+	if (number == INT_AUTO)
 		number = launcher_job(&job) ? job.rank % max_u32(job.local, 1) % (uint32_t)count : 0;
 	if (number < 0 || number >= count)
 		gpu_refuse(m, "--device, or MICROPROP_CUDA_DEVICE, is not the number of a GPU here");

@@ -66,6 +66,9 @@ static CudaShape shape_of(const char *text)
 	return SHAPE_GENERAL;
 }
 
+/* Of three digits that count. */
+static int places(double x) { return x < 1 ? 3 : x < 10 ? 2 : x < 100 ? 1 : 0; }
+
 static void kernel_print(Cuda *c, Buf *out)
 {
 	uint64_t examples = c->now->examples, batch = c->opt->batch == BATCH_ALL ? examples : (uint64_t)c->opt->batch;
@@ -87,8 +90,8 @@ static void kernel_print(Cuda *c, Buf *out)
 	                     .tally = &none,
 	                     .epochs = 1 },
 	            &r);
-	buf_printf(out, "program cuda: batches of %llu examples on %s, %u multiprocessors%s\n", (unsigned long long)batch,
-	           c->gpu->name, c->gpu->blocks, c->half ? ", bf16 by tensor cores" : "");
+	buf_printf(out, "program cuda: batches of %llu example%s on %s, %u multiprocessors%s\n", (unsigned long long)batch,
+	           batch == 1 ? "" : "s", c->gpu->name, c->gpu->blocks, c->half ? ", bf16 by tensor cores" : "");
 	if (c->now->streamed)
 		buf_printf(out, "\tdata streams through %u slots of %llu cases\n", (unsigned)SLOTS,
 		           (unsigned long long)c->now->slot_cases);
@@ -106,7 +109,8 @@ static void kernel_print(Cuda *c, Buf *out)
 		                .steps = (double)example_rows(c->net, &c->now->ticks, d) };
 	double seconds = update_seconds(shape_of(r.kernel->text), &work), rate = links * rows / seconds;
 	bool large = rate >= 1e11;
-	buf_printf(out, "\tpredicted: %.3g us an update, %.3g %s\n", 1e6 * seconds, rate * (large ? 1e-12 : 1e-6),
+	double shown = rate * (large ? 1e-12 : 1e-6), us = 1e6 * seconds;
+	buf_printf(out, "\tpredicted: %.*f us an update, %.*f %s\n", places(us), us, places(shown), shown,
 	           large ? "TCPS" : "MCPS");
 	remarks_print(r.kernel->text, out);
 }

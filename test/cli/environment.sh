@@ -1,7 +1,7 @@
 # Variables of target cuda for tests and experiments: what they cannot be is refused; without text they are not set.
 net
 export MICROPROP_CUDA=emulate
-for given in BLOCKS=abc BLOCKS=0 THREADS=33 MEMORY=1M MEMORY=-1 MEMORY=99999999999999999999 SLOT=0x10 SHARED=1 CLUSTER=17 GROUPS=2 WORK=0 FAULT=x FAULT=memory FAULT=job:0; do
+for given in DEVICE=abc DEVICE=9 BLOCKS=abc BLOCKS=0 THREADS=33 MEMORY=1M MEMORY=-1 MEMORY=99999999999999999999 SLOT=0x10 SHARED=1 CLUSTER=17 GROUPS=2 WORK=0 FAULT=x FAULT=memory FAULT=job:0; do
 	echo "MICROPROP_CUDA_$given"
 	(export "MICROPROP_CUDA_$given"; t train xor.topo --target cuda --epochs 2 --quiet)
 done
