@@ -59,12 +59,16 @@ static void begin_body(void *arg)
 	if (r->job && r->job->comm->rank)
 		j->all.fn = NULL; /* rank 0 reports the progress of its own share */
 	notes_keep(j);
+	if (r->job) /* ranks keep the target that they have agreed on */
+		r->target_from = TARGET_GIVEN;
 	j->ranks = r->job;
-	r->job = NULL;                                               /* until the results are gathered */
-	if (!r->target->restarts || r->opt.patience || r->opt.guard) /* patience: test error ends a run */
-		return;
-	target_begin(r, bind_data, &(BindArgs){ r, data });
+	r->job = NULL;                                   /* until the results are gathered */
+	bool beside = !r->opt.patience && !r->opt.guard; /* patience: test error ends a run */
+	if ((beside && r->target->restarts) || r->target_from == TARGET_CHOSEN)
+		target_begin(r, bind_data, &(BindArgs){ r, data });
 	notes_keep(j);
+	if (!beside || !r->target->restarts)
+		return;
 	j->lanes = r->target->restarts->run(&r->cx, r->program, &j->all);
 }
 

@@ -80,6 +80,9 @@ static void set_body(void *arg)
 		fail(cx, MP_BAD_INPUT, "leave it out, or start a new run from these weights with --load",
 		     "%s was %s when this run began and cannot become %s: the result would be that of neither run", name, old,
 		     a->value);
+	if (moves && a->r->training)
+		fail(cx, MP_BAD_INPUT, "set it when the training has ended",
+		     "a run cannot move to another target while it trains");
 	if (o.error == ERR_AUTO)
 		o.error = net_error(a->r->net);
 	a->r->opt = o;

@@ -246,6 +246,8 @@ void target_choose(Run *r, const Data *data, uint64_t seeds)
 		r->target_from = TARGET_OPEN;
 	if (r->target_from != TARGET_OPEN)
 		return;
+	options_check(cx, &r->opt);
+	ticks_check(cx, r->net, &r->opt);
 	r->target_from = TARGET_CHOSEN;
 	if (r->program && !has_choice(r)) {
 		note(cx, NULL, "target auto is %s: this run began there, and no other target has its bits", r->target->name);
@@ -277,7 +279,7 @@ void target_begin(Run *r, void (*fn)(void *arg), void *arg)
 	if (s == MP_NO_MEMORY) /* of this computer: target cpu needs as much */
 		fail_recorded(cx, s);
 	const mp_error *e = ctx_error(cx, said);
-	const char *why = arena_copy(&cx->scratch, e->text, strlen(e->text));
+	const char *why = e ? arena_copy(&cx->scratch, e->text, strlen(e->text)) : "its target failed";
 	messages_drop(cx, said);
 	target_set(r, "cpu");
 	note(cx, NULL, "target auto is cpu: %s", why);

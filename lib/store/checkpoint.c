@@ -596,7 +596,11 @@ typedef struct Rest {
 static void rest_read(Run *r, const SafeFile *f, Rest *rest)
 {
 	Ctx *cx = &r->cx;
+	const char *remedy, *wrong;
 	read_options(cx, f, &rest->opt);
+	wrong = option_set(cx, &rest->opt, "device", option_get(&cx->scratch, &r->opt, "device"), &remedy); /* its own */
+	assert(!wrong);
+	(void)wrong;
 	read_position(cx, f, "", &rest->at);
 	const Rule *rule = &rules[rest->opt.rule];
 	for (int i = 0; i < rule->states; i++)

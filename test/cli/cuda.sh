@@ -17,6 +17,8 @@ for args in "letters.topo --updates 9 --batch 64 --rule doug --input dense" "let
 done
 MICROPROP_CUDA_MEMORY=3000000 $MICROPROP train letters.topo --updates 1 --batch 8 --json --target cuda | print
 $MICROPROP train letters.topo --updates 1 --batch 8 --json | print
+# So little that sums of the leaves of a batch are joined in waves.
+for target in cpu cuda; do MICROPROP_CUDA_MEMORY=6000000 $MICROPROP train letters.topo --batch all --updates 1 --target $target --json | print; done
 MICROPROP_CUDA_MEMORY=20000 $MICROPROP train letters.topo --updates 1 --target cuda
 # Blocks of a GPU's size: several warps judge rows, one forms tallies; a team without a leaf; wide layers of many seeds.
 printf 'group in 64 input\ngroup h 6\ngroup out 64 output\nconnect in, true -> h\nconnect h, true -> out\n' >wide.topo
@@ -285,3 +287,6 @@ for fault in copy:67 job:20; do
 	echo "exit $?"
 	$MICROPROP train encoder-8-3-8.topo --resume "$(ls run/epoch-* | tail -1)" --epochs 30 --test make:encoder:8-3 --target cpu --json | print
 done
+# Seeds one after the other stay where the first one could begin, and say so.
+MICROPROP_ISA=generic MICROPROP_CUDA_FAULT=memory:2 $MICROPROP train letters.topo --batch all --threads 1 --until error:1000 --epochs 1000 --restarts 2 --guard light --target auto --save seeds.st --quiet 2>&1 | grep -E "^note: target auto is cpu:|^saved"
+MICROPROP_CUDA_FAULT=driver $MICROPROP train letters.topo --resume seeds.st --epochs 2 --json | print

@@ -129,6 +129,7 @@ Reg join_leaves(Kernel *k, Reg from, Reg leaves)
 	ins(e, "bra L#", end);
 	if_end(e, one);
 	Reg any = op2(e, REG_P, "setp.ne.u32", imm(0), imm(0));
+	ins(e, "mov.f32 $, 0f00000000", x); /* the first level adds it, and drops the sum */
 	for (uint32_t i = 0; i < JOIN_LEVELS; i++) {
 		Reg has = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", waves, imm(1u << i)), imm(0));
 		uint32_t past = if_begin(e, has);
