@@ -187,6 +187,7 @@ typedef struct Session {
 int after_net(const mp_net *net, mp_status status);
 int after_data(const mp_data *data, mp_status status);
 int after_run(const mp_run *run, mp_status status);
+int after_step(const mp_run *run, mp_status status); /* perhaps in a report: notes are shown when the run ends */
 int after_tool(const mp_tool *tool, mp_status status);
 int after_gf11(const mp_gf11 *g, mp_status status);
 

@@ -136,7 +136,7 @@ int text_end(TextFile *t, mp_run *run, const char *path)
 	failed = fclose(t->f) || failed;
 	if (failed)
 		complain(NULL, "out of memory for the text of %s", path);
-	int rc = failed ? EXIT_FAILED : after_run(run, mp_run_write_text(run, path, t->text, t->len));
+	int rc = failed ? EXIT_FAILED : after_step(run, mp_run_write_text(run, path, t->text, t->len));
 	free(t->text);
 	return rc;
 }

@@ -335,7 +335,7 @@ int rundir_save(RunDir *d, mp_run *run)
 	int rc = rundir_start(d);
 	mp_run_save_wait(run); /* a failed one is repeated now, with its message */
 	if (!rc)
-		rc = after_run(run, mp_run_save(run, d->last));
+		rc = after_step(run, mp_run_save(run, d->last));
 	return rc || !d->better ? rc : rundir_keep(d, run);
 }
 
@@ -345,7 +345,7 @@ int rundir_keep(RunDir *d, mp_run *run)
 	if (rc)
 		return rc;
 	mp_status status = mp_run_save_best(run, d->best);
-	return status == MP_BAD_INPUT ? EXIT_DONE : after_run(run, status); /* no better epoch: the old file stays */
+	return status == MP_BAD_INPUT ? EXIT_DONE : after_step(run, status); /* no better epoch: the old file stays */
 }
 
 int rundir_report(RunDir *d, mp_run *run, const mp_report *r)

@@ -48,6 +48,8 @@ int after_data(const mp_data *data, mp_status status) { return status_exit(statu
 
 int after_run(const mp_run *run, mp_status status) { return status_exit(status, mp_run_messages(run)); }
 
+int after_step(const mp_run *run, mp_status status) { return status == MP_OK ? EXIT_DONE : after_run(run, status); }
+
 int after_gf11(const mp_gf11 *g, mp_status status) { return status_exit(status, mp_gf11_get_messages(g)); }
 
 int after_tool(const mp_tool *tool, mp_status status) { return status_exit(status, mp_tool_messages(tool)); }
