@@ -512,7 +512,8 @@ static int train_steps(Train *t)
 		signal_seen = SIGTERM;
 	const mp_restarts *seeds = mp_run_get_restarts(t->s.run);
 	if (status == MP_STOPPED && seeds && !seeds->done) {
-		show(stderr, "stopped before a seed was trained; nothing saved\n");
+		if (t->speaks)
+			show(stderr, "stopped before a seed was trained; nothing saved\n");
 		return train_done();
 	}
 	if (!t->speaks)
