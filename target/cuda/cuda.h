@@ -77,21 +77,19 @@ typedef struct GpuKernel {
 bool gpu_clusters_fit(Gpu *m, const GpuKernel *k, uint32_t blocks); /* all at the same time */
 void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k);
 bool is_folder(const char *dump); /* MICROPROP_CUDA_DUMP ends with a slash: gpu_load keeps every text there */
-void gpu_launch(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks); /* job: of the host */
-void gpu_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks);  /* the same, without waiting, */
-/* After copies that have begun, and beside what it computes; gpu_copies_wait waits for it. */
-void gpu_start_beside(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks);
-void gpu_wait(Gpu *m);                                                     /* which this does */
-void gpu_copy_begin(Gpu *m, void *to, const void *from, uint64_t bytes);   /* to the device, beside what it computes */
-void gpu_upload_begin(Gpu *m, void *to, const void *from, uint64_t bytes); /* the same, before what is started later */
-void gpu_copies_wait(Gpu *m);
-/* From the device to memory of gpu_host_memory: beside what it computes, or after all that was started. */
-void gpu_fetch_begin(Gpu *m, void *to, const void *from, uint64_t bytes, bool beside);
+/* Two streams: work of one is done in the order of the calls, work of both overlaps. Calls that end in _begin, and
+ * gpu_start, return at once. */
+typedef enum GpuStream { STREAM_COMPUTE, STREAM_COPY } GpuStream;
+void gpu_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks, GpuStream stream); /* job: on the host */
+void gpu_upload_begin(Gpu *m, void *to, const void *from, uint64_t bytes, GpuStream stream);
+void gpu_download_begin(Gpu *m, void *to, const void *from, uint64_t bytes, GpuStream stream); /* to pinned memory */
+void gpu_wait(Gpu *m);                                                                         /* for both streams */
+void gpu_copies_wait(Gpu *m);                                                                  /* for STREAM_COPY */
+/* Events of STREAM_COMPUTE. */
 void *gpu_event(DeviceMemory *owner);       /* freed with owner */
-void gpu_event_record(Gpu *m, void *event); /* what was started before is waited for */
+void gpu_event_record(Gpu *m, void *event); /* it is set when all work so far is done */
 void gpu_event_wait(Gpu *m, void *event);
-void *gpu_host_memory(DeviceMemory *owner,
-                      uint64_t bytes); /* of the host, which copies are fast to; freed with owner */
+void *gpu_host_memory(DeviceMemory *owner, uint64_t bytes); /* pinned memory of the host; freed with owner */
 
 Driver *driver_open(Gpu *m); /* fills name, blocks, threads, memory; fails with one sentence */
 void *driver_alloc(Driver *d, Arena *owner, uint64_t bytes); /* freed with the arena */
@@ -100,12 +98,11 @@ void driver_upload(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_load(const Driver *d, const char *text, GpuKernel *k);
 void driver_unload(const Driver *d, GpuKernel *k);
-void driver_start(Driver *d, const GpuKernel *k, const void *job, uint32_t blocks, bool beside);
+void driver_start(Driver *d, const GpuKernel *k, const void *job, uint32_t blocks, GpuStream stream);
+void driver_upload_begin(Driver *d, void *to, const void *from, uint64_t bytes, GpuStream stream);
+void driver_download_begin(Driver *d, void *to, const void *from, uint64_t bytes, GpuStream stream);
 void driver_wait(const Driver *d);
-void driver_copy_begin(Driver *d, void *to, const void *from, uint64_t bytes);
-void driver_upload_begin(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_copies_wait(const Driver *d);
-void driver_fetch_begin(Driver *d, void *to, const void *from, uint64_t bytes, bool beside);
 void *driver_event(const Driver *d, Arena *owner);
 void driver_event_record(const Driver *d, void *event);
 void driver_event_wait(const Driver *d, void *event);

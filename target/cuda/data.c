@@ -253,6 +253,11 @@ static void fill(Cuda *c, Filling *f)
 		fill_share(f, 0);
 }
 
+static void upload_overlapped(Gpu *m, void *to, const void *from, uint64_t bytes)
+{
+	gpu_upload_begin(m, to, from, bytes, STREAM_COPY);
+}
+
 typedef void CopyFn(Gpu *m, void *to, const void *from, uint64_t bytes);
 
 /* The host's arrays to cases from `first` on of the device's. */
@@ -335,7 +340,7 @@ void slot_fill(Cuda *c, uint32_t slot, const uint64_t *number, uint64_t count, D
 
 	assert(count <= b->slot_cases);
 	fill(c, &f);
-	arrays_copy(c, &f, &s->device, 0, gpu_copy_begin);
+	arrays_copy(c, &f, &s->device, 0, upload_overlapped);
 	use_arrays(d, &s->device);
 }
 

@@ -132,7 +132,7 @@ struct Driver {
 	Calls call;
 	int device;
 	void *context;
-	void *copies; /* stream of copies beside a kernel; NULL: there was none yet */
+	void *copies; /* STREAM_COPY; NULL: not created yet */
 };
 
 /* A call failed while data was bound or a job ran. */
@@ -245,14 +245,17 @@ typedef struct DeviceBlock {
 	DeviceAddress at;
 } DeviceBlock;
 
-/* Streams that do not block are not ordered with the default one, which kernels are in. */
-static void copies_ready(Driver *d)
+/* NULL: the default stream, with which a non-blocking one is not ordered. Created when it is first used. */
+static void *stream_of(Driver *d, GpuStream which)
 {
 	enum { NON_BLOCKING = 1 };
 
 	d->call.current(d->context);
+	if (which == STREAM_COMPUTE)
+		return NULL;
 	if (!d->copies)
 		check(d, d->call.new_stream(&d->copies, NON_BLOCKING), "stream");
+	return d->copies;
 }
 
 void *driver_alloc(Driver *d, Arena *owner, uint64_t bytes)
@@ -264,9 +267,9 @@ void *driver_alloc(Driver *d, Arena *owner, uint64_t bytes)
 		gpu_no_memory(d->gpu, bytes);
 	b->driver = d;
 	arena_defer(owner, driver_free, b);
-	copies_ready(d); /* the default stream may run a job, behind which it would be cleared after it was written */
-	check(d, d->call.set(b->at, 0, bytes, d->copies), "clearing memory");
-	check(d, d->call.wait_stream(d->copies), "clearing memory");
+	void *stream = stream_of(d, STREAM_COPY); /* the default stream may be running a job */
+	check(d, d->call.set(b->at, 0, bytes, stream), "clearing memory");
+	check(d, d->call.wait_stream(stream), "clearing memory");
 	return (void *)(uintptr_t)b->at;
 }
 
@@ -310,11 +313,20 @@ void driver_upload(const Driver *d, void *to, const void *from, uint64_t bytes)
 		check(d, d->call.to_device((DeviceAddress)(uintptr_t)to, from, bytes), "copy to the device");
 }
 
-void driver_upload_begin(const Driver *d, void *to, const void *from, uint64_t bytes)
+void driver_upload_begin(Driver *d, void *to, const void *from, uint64_t bytes, GpuStream stream)
 {
-	d->call.current(d->context);
+	void *into = stream_of(d, stream);
+
 	if (bytes)
-		check(d, d->call.to_device_begin((DeviceAddress)(uintptr_t)to, from, bytes, NULL), "copy to the device");
+		check(d, d->call.to_device_begin((DeviceAddress)(uintptr_t)to, from, bytes, into), "copy to the device");
+}
+
+void driver_download_begin(Driver *d, void *to, const void *from, uint64_t bytes, GpuStream stream)
+{
+	void *into = stream_of(d, stream);
+
+	if (bytes)
+		check(d, d->call.to_host_begin(to, (DeviceAddress)(uintptr_t)from, bytes, into), "copy from the device");
 }
 
 void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes)
@@ -372,27 +384,18 @@ void driver_wait(const Driver *d)
 	check(d, d->call.wait(), "job");
 }
 
-void driver_start(Driver *d, const GpuKernel *k, const void *job, uint32_t blocks, bool beside)
+void driver_start(Driver *d, const GpuKernel *k, const void *job, uint32_t blocks, GpuStream stream)
 {
-	void *argument[] = { (void *)job };
+	void *argument[] = { (void *)job }, *into = stream_of(d, stream);
 	LaunchAttribute attribute[2];
 
-	copies_ready(d);
-	void *stream = beside ? d->copies : NULL;
 	if (k->cluster > 1) {
 		LaunchConfig c = cluster_config(k, blocks, attribute);
-		assert(!beside);
+		assert(stream == STREAM_COMPUTE);
 		check(d, d->call.launch_clusters(&c, k->function, argument, NULL), "launch");
 	} else {
-		check(d, d->call.launch(k->function, blocks, 1, 1, k->threads, 1, 1, k->shared, stream, argument), "launch");
+		check(d, d->call.launch(k->function, blocks, 1, 1, k->threads, 1, 1, k->shared, into, argument), "launch");
 	}
-}
-
-void driver_copy_begin(Driver *d, void *to, const void *from, uint64_t bytes)
-{
-	copies_ready(d);
-	if (bytes)
-		check(d, d->call.to_device_begin((DeviceAddress)(uintptr_t)to, from, bytes, d->copies), "copy to the device");
 }
 
 void driver_copies_wait(const Driver *d)
@@ -400,14 +403,6 @@ void driver_copies_wait(const Driver *d)
 	d->call.current(d->context);
 	if (d->copies)
 		check(d, d->call.wait_stream(d->copies), "copy to the device");
-}
-
-void driver_fetch_begin(Driver *d, void *to, const void *from, uint64_t bytes, bool beside)
-{
-	copies_ready(d);
-	if (bytes)
-		check(d, d->call.to_host_begin(to, (DeviceAddress)(uintptr_t)from, bytes, beside ? d->copies : NULL),
-		      "copy from the device");
 }
 
 typedef struct EventBlock {

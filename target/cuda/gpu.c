@@ -289,20 +289,12 @@ static void emulated_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t
 			.blocks = blocks, .threads = k->threads, .cluster = k->cluster, .shared = k->shared, .param = param });
 }
 
-void gpu_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks)
+void gpu_start(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks, GpuStream stream)
 {
 	if (m->driver)
-		driver_start(m->driver, k, job, blocks, false);
+		driver_start(m->driver, k, job, blocks, stream);
 	else if (!m->planned)
 		emulated_start(m, k, job, blocks);
-}
-
-void gpu_start_beside(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks)
-{
-	if (m->driver)
-		driver_start(m->driver, k, job, blocks, true);
-	else
-		gpu_start(m, k, job, blocks);
 }
 
 bool gpu_clusters_fit(Gpu *m, const GpuKernel *k, uint32_t blocks)
@@ -316,40 +308,26 @@ void gpu_wait(Gpu *m)
 		driver_wait(m->driver);
 }
 
-void gpu_launch(Gpu *m, const GpuKernel *k, const void *job, uint32_t blocks)
-{
-	gpu_start(m, k, job, blocks);
-	gpu_wait(m);
-}
-
-void gpu_copy_begin(Gpu *m, void *to, const void *from, uint64_t bytes)
+void gpu_upload_begin(Gpu *m, void *to, const void *from, uint64_t bytes, GpuStream stream)
 {
 	if (m->driver)
-		driver_copy_begin(m->driver, to, from, bytes);
+		driver_upload_begin(m->driver, to, from, bytes, stream);
 	else
 		gpu_upload(m, to, from, bytes);
 }
 
-void gpu_upload_begin(Gpu *m, void *to, const void *from, uint64_t bytes)
+void gpu_download_begin(Gpu *m, void *to, const void *from, uint64_t bytes, GpuStream stream)
 {
 	if (m->driver)
-		driver_upload_begin(m->driver, to, from, bytes);
+		driver_download_begin(m->driver, to, from, bytes, stream);
 	else
-		gpu_upload(m, to, from, bytes);
+		gpu_download(m, to, from, bytes);
 }
 
 void gpu_copies_wait(Gpu *m)
 {
 	if (m->driver)
 		driver_copies_wait(m->driver);
-}
-
-void gpu_fetch_begin(Gpu *m, void *to, const void *from, uint64_t bytes, bool beside)
-{
-	if (m->driver)
-		driver_fetch_begin(m->driver, to, from, bytes, beside);
-	else
-		gpu_download(m, to, from, bytes);
 }
 
 void *gpu_event(DeviceMemory *owner)

@@ -227,8 +227,8 @@ static void results_take(LaneRun *r, uint32_t to)
 	uint64_t row = r->pitch * sizeof *r->w, at = r->from = r->to, count = to - r->from;
 
 	r->to = to;
-	gpu_fetch_begin(c->gpu, r->w + at * r->pitch, r->job.end_w + at * r->pitch, count * row, true);
-	gpu_fetch_begin(c->gpu, r->result + at, r->job.result + at, count * sizeof *r->result, true);
+	gpu_download_begin(c->gpu, r->w + at * r->pitch, r->job.end_w + at * r->pitch, count * row, STREAM_COPY);
+	gpu_download_begin(c->gpu, r->result + at, r->job.result + at, count * sizeof *r->result, STREAM_COPY);
 	gpu_copies_wait(c->gpu);
 	if (c->cpu->pool)
 		pool_run(c->cpu->pool, results_share, r);
@@ -269,8 +269,8 @@ static void stage_start(LaneRun *r, uint32_t i)
 	r->job.handed_count = own + 2;
 	r->job.list = r->list[i % 2];
 	r->job.handed = r->list[(i + 1) % 2];
-	gpu_start(c->gpu, k, &r->job, c->gpu->blocks);
-	gpu_fetch_begin(c->gpu, &r->ended[i], r->job.ended, sizeof *r->ended, false);
+	gpu_start(c->gpu, k, &r->job, c->gpu->blocks, STREAM_COMPUTE);
+	gpu_download_begin(c->gpu, &r->ended[i], r->job.ended, sizeof *r->ended, STREAM_COMPUTE);
 	gpu_event_record(c->gpu, r->event[i]);
 }
 
@@ -289,7 +289,7 @@ static bool lanes_launch(LaneRun *r, uint64_t most)
 	r->job.first = r->all->first + r->number;
 	gpu_upload(c->gpu, r->counter, zero, sizeof zero);
 	r->job.mode = LANES_MAKE;
-	gpu_start(c->gpu, &r->lanes, &r->job, c->gpu->blocks);
+	gpu_start(c->gpu, &r->lanes, &r->job, c->gpu->blocks, STREAM_COMPUTE);
 	r->job.mode = LANES_TRAIN;
 	for (uint32_t i = 0; i < r->stages; i++)
 		stage_start(r, i);

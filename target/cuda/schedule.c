@@ -473,7 +473,7 @@ static void call_upload(Cuda *c, const CallPart part[PARTS], bool beside, bool k
 	for (int i = 0; i < (kept ? PART_UPDATE : PARTS); i++)
 		if (part[i].from && part[i].bytes)
 			memcpy(s->bytes + part[i].at, part[i].from, part[i].bytes);
-	(beside ? gpu_copy_begin : gpu_upload_begin)(c->gpu, s->device, s->bytes, kept ? changing : s->used);
+	gpu_upload_begin(c->gpu, s->device, s->bytes, kept ? changing : s->used, beside ? STREAM_COPY : STREAM_COMPUTE);
 }
 
 static void out_take(Cuda *c, const Work *w, Job *j)
@@ -598,7 +598,7 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 	r->beside = is_prepared(w);
 	call_upload(c, part, r->beside || w->solo || c->now->streamed, kept);
 	if (r->images && r->beside)
-		gpu_start_beside(c->gpu, r->images, j, images_blocks(c, r));
+		gpu_start(c->gpu, r->images, j, images_blocks(c, r), STREAM_COPY);
 	arena_free(&c->temp);
 	return true;
 }
@@ -612,12 +612,12 @@ void job_start(Cuda *c, JobRun *r, const Tally *tally)
 	Schedule *s = r->schedule;
 	if (tally && memcmp(s->bytes + p->at, tally, p->bytes) != 0) { /* has changed since the job was prepared */
 		memcpy(s->bytes + p->at, tally, p->bytes);
-		gpu_upload_begin(c->gpu, (char *)s->device + p->at, s->bytes + p->at, p->bytes);
+		gpu_upload_begin(c->gpu, (char *)s->device + p->at, s->bytes + p->at, p->bytes, STREAM_COMPUTE);
 	}
 	if (r->images && !r->beside)
-		gpu_start(c->gpu, r->images, &r->job, images_blocks(c, r));
-	gpu_start(c->gpu, r->kernel, &r->job, r->job.teams * r->job.team_blocks);
-	gpu_fetch_begin(c->gpu, s->bytes, s->device, p->at + p->bytes, false);
+		gpu_start(c->gpu, r->images, &r->job, images_blocks(c, r), STREAM_COMPUTE);
+	gpu_start(c->gpu, r->kernel, &r->job, r->job.teams * r->job.team_blocks, STREAM_COMPUTE);
+	gpu_download_begin(c->gpu, s->bytes, s->device, p->at + p->bytes, STREAM_COMPUTE);
 	if (r->event)
 		gpu_event_record(c->gpu, r->event);
 }

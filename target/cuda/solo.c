@@ -186,12 +186,12 @@ static void run_upload(SoloSet *s, uint64_t first, uint64_t count)
 	Cuda *c = r->c;
 	uint64_t at = first * w_row(r), copy = first * copy_row(r), floats = count * w_row(r);
 
-	gpu_copy_begin(c->gpu, s->s.w + at, s->w + at, floats * sizeof(float));
+	gpu_upload_begin(c->gpu, s->s.w + at, s->w + at, floats * sizeof(float), STREAM_COPY);
 	for (int k = 0; k < c->rule->states; k++)
-		gpu_copy_begin(c->gpu, s->s.state[k] + at, r->state[k], floats * sizeof(float));
-	gpu_copy_begin(c->gpu, s->s.copies + copy, s->copies + copy, count * copy_row(r) * sizeof(float));
+		gpu_upload_begin(c->gpu, s->s.state[k] + at, r->state[k], floats * sizeof(float), STREAM_COPY);
+	gpu_upload_begin(c->gpu, s->s.copies + copy, s->copies + copy, count * copy_row(r) * sizeof(float), STREAM_COPY);
 	if (c->half)
-		gpu_copy_begin(c->gpu, s->s.half + at, s->half + at, floats * sizeof(uint16_t));
+		gpu_upload_begin(c->gpu, s->s.half + at, s->half + at, floats * sizeof(uint16_t), STREAM_COPY);
 }
 
 static void slots_fill(SoloSet *s)
@@ -291,8 +291,8 @@ static void slots_check(SoloSet *s)
 	}
 	if (!ended)
 		return;
-	gpu_fetch_begin(r->c->gpu, s->w + first * w_row(r), s->s.w + first * w_row(r),
-	                (end - first) * w_row(r) * sizeof(float), true);
+	gpu_download_begin(r->c->gpu, s->w + first * w_row(r), s->s.w + first * w_row(r),
+	                   (end - first) * w_row(r) * sizeof(float), STREAM_COPY);
 	gpu_copies_wait(r->c->gpu);
 	on_threads(s, seeds_end);
 	for (uint32_t i = first; i < end; i++)
@@ -366,8 +366,8 @@ static void orders_take(SoloSet *s)
 		for (uint64_t e = 0; s->slot[i].number != NO_SEED && e < s->epochs; e++)
 			epoch_order(s, i, e, epochs++);
 	o->tasks = epochs * r->order_blocks;
-	gpu_copy_begin(r->c->gpu, o->device_epoch, o->epoch, epochs * sizeof *o->epoch);
-	gpu_copy_begin(r->c->gpu, o->device_block, o->block, o->tasks * sizeof *o->block);
+	gpu_upload_begin(r->c->gpu, o->device_epoch, o->epoch, epochs * sizeof *o->epoch, STREAM_COPY);
+	gpu_upload_begin(r->c->gpu, o->device_block, o->block, o->tasks * sizeof *o->block, STREAM_COPY);
 }
 
 static void orders_start(const SoloSet *s)
@@ -380,7 +380,7 @@ static void orders_start(const SoloSet *s)
 		             .to = s->orders.cases };
 
 	gpu_copies_wait(r->c->gpu);
-	gpu_start(r->c->gpu, &r->order_kernel, &job, r->c->gpu->blocks);
+	gpu_start(r->c->gpu, &r->order_kernel, &job, r->c->gpu->blocks, STREAM_COMPUTE);
 }
 
 /* ---- jobs ---- */
