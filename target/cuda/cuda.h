@@ -93,7 +93,6 @@ void *gpu_host_memory(DeviceMemory *owner, uint64_t bytes); /* pinned memory of 
 
 Driver *driver_open(Gpu *m); /* fills name, blocks, threads, memory; fails with one sentence */
 void *driver_alloc(Driver *d, Arena *owner, uint64_t bytes); /* freed with the arena */
-void driver_free(void *block);
 void driver_upload(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_load(const Driver *d, const char *text, GpuKernel *k);

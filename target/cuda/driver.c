@@ -240,10 +240,39 @@ Driver *driver_open(Gpu *m)
 
 /* ---- memory and launches ---- */
 
-typedef struct DeviceBlock {
+/* What an arena of the caller owns: freed by the driver when the arena is. */
+typedef enum OwnedKind { OWNED_MEMORY, OWNED_PINNED, OWNED_EVENT } OwnedKind;
+typedef struct Owned {
 	const Driver *driver;
-	DeviceAddress at;
-} DeviceBlock;
+	OwnedKind kind;
+	DeviceAddress memory; /* OWNED_MEMORY */
+	void *handle;         /* the other kinds: address on the host, event */
+} Owned;
+
+static void owned_free(void *arg)
+{
+	const Owned *o = arg;
+	const Calls *call = &o->driver->call;
+
+	call->current(o->driver->context);
+	switch (o->kind) {
+	case OWNED_MEMORY: call->drop(o->memory); break;
+	case OWNED_PINNED: call->drop_host(o->handle); break;
+	case OWNED_EVENT: call->drop_event(o->handle); break;
+	}
+}
+
+/* Makes the context current. The caller fills in what it got from the driver, then calls owned_keep. */
+static Owned *owned_new(const Driver *d, Arena *owner, OwnedKind kind)
+{
+	Owned *o = NEW(owner, 1, Owned);
+
+	d->call.current(d->context);
+	*o = (Owned){ .driver = d, .kind = kind };
+	return o;
+}
+
+static void owned_keep(Arena *owner, Owned *o) { arena_defer(owner, owned_free, o); }
 
 /* NULL: the default stream, with which a non-blocking one is not ordered. Created when it is first used. */
 static void *stream_of(Driver *d, GpuStream which)
@@ -260,50 +289,25 @@ static void *stream_of(Driver *d, GpuStream which)
 
 void *driver_alloc(Driver *d, Arena *owner, uint64_t bytes)
 {
-	DeviceBlock *b = NEW(owner, 1, DeviceBlock);
+	Owned *o = owned_new(d, owner, OWNED_MEMORY);
 
-	d->call.current(d->context);
-	if (d->call.alloc(&b->at, bytes))
+	if (d->call.alloc(&o->memory, bytes))
 		gpu_no_memory(d->gpu, bytes);
-	b->driver = d;
-	arena_defer(owner, driver_free, b);
+	owned_keep(owner, o);
 	void *stream = stream_of(d, STREAM_COPY); /* the default stream may be running a job */
-	check(d, d->call.set(b->at, 0, bytes, stream), "clearing memory");
+	check(d, d->call.set(o->memory, 0, bytes, stream), "clearing memory");
 	check(d, d->call.wait_stream(stream), "clearing memory");
-	return (void *)(uintptr_t)b->at;
-}
-
-void driver_free(void *block)
-{
-	const DeviceBlock *b = block;
-
-	b->driver->call.current(b->driver->context);
-	b->driver->call.drop(b->at);
-}
-
-typedef struct HostBlock {
-	const Driver *driver;
-	void *at;
-} HostBlock;
-
-static void host_free(void *block)
-{
-	const HostBlock *b = block;
-
-	b->driver->call.current(b->driver->context);
-	b->driver->call.drop_host(b->at);
+	return (void *)(uintptr_t)o->memory;
 }
 
 void *driver_host_memory(const Driver *d, Arena *owner, uint64_t bytes)
 {
-	HostBlock *b = NEW(owner, 1, HostBlock);
+	Owned *o = owned_new(d, owner, OWNED_PINNED);
 
-	d->call.current(d->context);
-	if (d->call.alloc_host(&b->at, bytes))
+	if (d->call.alloc_host(&o->handle, bytes))
 		return NULL;
-	b->driver = d;
-	arena_defer(owner, host_free, b);
-	return b->at;
+	owned_keep(owner, o);
+	return o->handle;
 }
 
 void driver_upload(const Driver *d, void *to, const void *from, uint64_t bytes)
@@ -405,29 +409,14 @@ void driver_copies_wait(const Driver *d)
 		check(d, d->call.wait_stream(d->copies), "copy to the device");
 }
 
-typedef struct EventBlock {
-	const Driver *driver;
-	void *event;
-} EventBlock;
-
-static void event_free(void *block)
-{
-	const EventBlock *b = block;
-
-	b->driver->call.current(b->driver->context);
-	b->driver->call.drop_event(b->event);
-}
-
 void *driver_event(const Driver *d, Arena *owner)
 {
 	enum { NO_TIMING = 2 };
-	EventBlock *b = NEW(owner, 1, EventBlock);
+	Owned *o = owned_new(d, owner, OWNED_EVENT);
 
-	d->call.current(d->context);
-	check(d, d->call.new_event(&b->event, NO_TIMING), "event");
-	b->driver = d;
-	arena_defer(owner, event_free, b);
-	return b->event;
+	check(d, d->call.new_event(&o->handle, NO_TIMING), "event");
+	owned_keep(owner, o);
+	return o->handle;
 }
 
 void driver_event_record(const Driver *d, void *event)
