@@ -35,48 +35,52 @@ bool environment_fault(Ctx *cx, const char *word, uint64_t *number); /* does MIC
 
 typedef struct Driver Driver;
 typedef struct Gpu {
-	Ctx *cx;        /* of its messages */
-	int64_t device; /* number of the GPU */
-	bool planned;   /* it is not there: kernels are generated for it and printed, memory has addresses only */
-	Driver *driver; /* NULL: emulated, */
-	uint64_t seed;  /* with this order of threads */
+	Ctx *cx;        /* its messages go there */
+	int64_t device; /* number of the GPU, or INT_AUTO */
+	bool planned;   /* no device: kernels are generated and printed, never run; allocations are addresses only */
+	Driver *driver; /* NULL: emulated */
 	char name[128];
-	uint32_t blocks;                    /* that run at the same time */
-	uint64_t least_work;                /* links times rows, below which a block more does not pay */
-	uint32_t rows, sums;                /* of a chunk; leaves whose sums are kept at the same time, a power of two */
-	uint64_t memory;                    /* bytes */
-	uint32_t most_team;                 /* blocks of a team; 0: any number */
-	uint32_t most_cluster;              /* blocks with a barrier of their own; 0: there are none */
-	bool groups;                        /* products of warpgroups: compute capability 9.0 */
-	uint32_t emit_threads, emit_shared; /* of a block; bytes of shared memory */
-	struct Emulator *emulator;          /* NULL: a driver */
-	uint64_t allocated;                 /* planned: bytes so far */
-	uint64_t allocations, calls;        /* emulated faults: so far; */
-	bool lost;                          /* every call fails from now on */
+	uint64_t memory;        /* bytes */
+	uint32_t blocks;        /* that are resident at the same time: multiprocessors */
+	uint32_t block_threads; /* of a launch, at most */
+	uint32_t block_shared;  /* bytes of shared memory of a block, at most */
+	uint32_t max_cluster;   /* blocks of a cluster; 0: no clusters, no bulk copies */
+	bool has_wgmma;         /* compute capability 9.0: products of warpgroups */
+	/* limits of a division of work into teams and chunks */
+	uint64_t min_block_work;  /* links times rows; another block does not pay for less */
+	uint32_t max_team_blocks; /* 0: any number */
+	uint32_t chunk_rows;      /* rows of a chunk */
+	uint32_t max_sums;        /* leaf sums that are kept at the same time: a power of two */
+	/* of a planned or emulated device */
+	uint64_t seed;               /* schedule of the emulated warps */
+	struct Emulator *emulator;   /* NULL: a driver, or planned */
+	uint64_t allocated;          /* planned: bytes handed out */
+	uint64_t allocations, calls; /* emulated faults: requests and calls so far */
+	bool lost;                   /* emulated faults: every later call fails */
 } Gpu;
 Gpu *gpu_open(Ctx *cx, int64_t device); /* fails if there is none; closed with cx->keep */
-Gpu *gpu_plan(Ctx *cx, int64_t device); /* of the size of that one or, if there is none, of an H200 */
+Gpu *gpu_plan(Ctx *cx, int64_t device); /* sizes of that device or, if there is none, of an H200 */
 
-/* Memory of a device, freed at once. */
+/* Allocations that are freed together. */
 typedef struct DeviceMemory {
 	Gpu *gpu;
 	Arena arena;
 } DeviceMemory;
-void *device_alloc(DeviceMemory *m, uint64_t bytes);                 /* zeroed; fails if there is no more */
-void *device_put(DeviceMemory *m, const void *from, uint64_t bytes); /* a copy */
+void *device_alloc(DeviceMemory *m, uint64_t bytes);                 /* zeroed; fails if there is not enough */
+void *device_put(DeviceMemory *m, const void *from, uint64_t bytes); /* a copy on the device */
 void device_free(DeviceMemory *m);
 void gpu_upload(Gpu *m, void *to, const void *from, uint64_t bytes);
 void gpu_download(Gpu *m, void *to, const void *from, uint64_t bytes);
-/* A kernel that was generated; unloaded with the arena of `owner`. */
 typedef struct GpuKernel {
-	void *module, *function; /* of the driver, or of the emulator */
-	uint32_t threads, shared;
-	uint32_t cluster; /* blocks of a cluster; 0: none */
-	const char *text; /* of a planned device; else NULL */
+	void *module, *function;  /* of the driver, or of the emulator */
+	uint32_t threads, shared; /* of a block; bytes */
+	uint32_t cluster;         /* blocks of a cluster; 0: no clusters */
+	const char *text;         /* PTX, of a planned device; else NULL */
 } GpuKernel;
-bool gpu_clusters_fit(Gpu *m, const GpuKernel *k, uint32_t blocks); /* all at the same time */
+/* Loads PTX text. Unloaded with the arena of `owner`. */
 void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k);
-bool is_folder(const char *dump); /* MICROPROP_CUDA_DUMP ends with a slash: gpu_load keeps every text there */
+bool gpu_clusters_fit(Gpu *m, const GpuKernel *k, uint32_t blocks); /* are all clusters resident at once? */
+bool is_folder(const char *dump); /* MICROPROP_CUDA_DUMP ends with a slash: gpu_load writes every text there */
 /* Two streams: work of one is done in the order of the calls, work of both overlaps. Calls that end in _begin, and
  * gpu_start, return at once. */
 typedef enum GpuStream { STREAM_COMPUTE, STREAM_COPY } GpuStream;
@@ -91,8 +95,8 @@ void gpu_event_record(Gpu *m, void *event); /* it is set when all work so far is
 void gpu_event_wait(Gpu *m, void *event);
 void *gpu_host_memory(DeviceMemory *owner, uint64_t bytes); /* pinned memory of the host; freed with owner */
 
-Driver *driver_open(Gpu *m); /* fills name, blocks, threads, memory; fails with one sentence */
-void *driver_alloc(Driver *d, Arena *owner, uint64_t bytes); /* freed with the arena */
+Driver *driver_open(Gpu *m);                                 /* fills in what the device has: name, sizes, features */
+void *driver_alloc(Driver *d, Arena *owner, uint64_t bytes); /* zeroed; freed with the arena */
 void driver_upload(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_download(const Driver *d, void *to, const void *from, uint64_t bytes);
 void driver_load(const Driver *d, const char *text, GpuKernel *k);
@@ -110,14 +114,15 @@ void *driver_host_memory(const Driver *d, Arena *owner, uint64_t bytes); /* NULL
 
 /* ---- failure.c ---- */
 
-_Noreturn void gpu_refuse(const Gpu *m, const char *why);   /* when it is opened; */
-_Noreturn void gpu_no_memory(const Gpu *m, uint64_t bytes); /* and later */
-_Noreturn void gpu_failed(const Gpu *m, const char *what, const char *text);
-extern const char *const gpu_no_driver, *const gpu_old_driver, *const gpu_none; /* reasons */
-int gpu_number(const Gpu *m, int count);                                        /* which of them to use */
+_Noreturn void gpu_refuse(const Gpu *m, const char *why); /* the device cannot be opened */
+_Noreturn void gpu_no_memory(const Gpu *m, uint64_t bytes);
+_Noreturn void gpu_failed(const Gpu *m, const char *what, const char *text);    /* a call failed after it was opened */
+extern const char *const gpu_no_driver, *const gpu_old_driver, *const gpu_none; /* reasons to refuse */
+int gpu_number(const Gpu *m, int count);                                        /* which of `count` devices to use */
+/* Emulated faults: MICROPROP_CUDA_FAULT. */
 void fault_open(const Gpu *m);
 void fault_alloc(Gpu *m, uint64_t bytes);
-void fault_call(Gpu *m, const char *word, const char *what); /* word: copy, job */
+void fault_call(Gpu *m, const char *word, const char *what); /* word: copy or job; what: for the message */
 
 /* ---- lower.c: steps of the device, for the data at hand ------------------------------------------- */
 

@@ -188,13 +188,13 @@ static void choose_device(Driver *d)
 	check(d, d->call.total_memory(&bytes, d->device), "memory");
 	m->memory = bytes;
 	m->blocks = (uint32_t)attribute(d, ATTRIBUTE_MULTIPROCESSORS);
-	m->emit_threads = BLOCK_THREADS;
-	m->emit_shared = (uint32_t)attribute(d, ATTRIBUTE_SHARED);
+	m->block_threads = BLOCK_THREADS;
+	m->block_shared = (uint32_t)attribute(d, ATTRIBUTE_SHARED);
 	int version = 0;
 	if (!d->call.driver_version(&version) && version >= CLUSTER_VERSION && d->call.launch_ex &&
 	    d->call.max_active_clusters && attribute(d, ATTRIBUTE_CLUSTERS))
-		m->most_cluster = MAX_CLUSTER;
-	m->groups = m->most_cluster && attribute(d, ATTRIBUTE_MAJOR) == 9 && attribute(d, ATTRIBUTE_MINOR) == 0;
+		m->max_cluster = MAX_CLUSTER;
+	m->has_wgmma = m->max_cluster && attribute(d, ATTRIBUTE_MAJOR) == 9 && attribute(d, ATTRIBUTE_MINOR) == 0;
 }
 
 static void load_text(const Driver *d, const void *text, void **module)

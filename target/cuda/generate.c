@@ -151,7 +151,7 @@ static uint32_t threads_of(const Cuda *c, const Made *m)
 	enum { MOST = 512, WARP = 32 };
 	bool lists = c->now->has_short && !c->half && !m->solo && m->teams > 1 && m->mode != JOB_TEST;
 
-	return c->gpu->emit_threads - (lists && c->gpu->emit_threads == MOST ? WARP : 0);
+	return c->gpu->block_threads - (lists && c->gpu->block_threads == MOST ? WARP : 0);
 }
 
 /* The fastest kernel that can do it: columns or rows, and weights, in shared memory; tiles; the general one. */
@@ -197,15 +197,15 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		.code_twice = b->code_twice,
 		.code_bits = b->code_bits,
 		.threads = threads_of(c, &g->made),
-		.shared = c->gpu->emit_shared,
+		.shared = c->gpu->block_shared,
 		.copies = (uint32_t)c->copy_floats,
 		.solo = g->made.solo,
 		.half = c->half,
 		.slice = { g->made.slice[0], g->made.slice[1] },
 		.images = g->made.images,
-		.bulk = c->gpu->most_cluster != 0, /* of the same devices */
+		.bulk = c->gpu->max_cluster != 0, /* of the same devices */
 	};
-	if (s.teams == 1 && s.team_blocks > 1 && s.team_blocks <= c->gpu->most_cluster && !test)
+	if (s.teams == 1 && s.team_blocks > 1 && s.team_blocks <= c->gpu->max_cluster && !test)
 		s.cluster = s.team_blocks;
 	bool fits = g->made.leaves[0] <= (test ? MOST_LEAVES : j->sums) && g->made.leaf_rows <= j->row_capacity;
 
@@ -216,7 +216,7 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 	if (why && !g->made.general && fits && s.half && !test) {
 		const char *no_columns = why;
 		EmitSource sided = s;
-		sided.grouped = s.solo && c->gpu->groups;
+		sided.grouped = s.solo && c->gpu->has_wgmma;
 		sided.sided = !sided.grouped;
 		sided.threads += sided.sided ? SIDE_THREADS : 0;
 		why = kernel_text(&sided, &c->temp, &text, &g->kernel.shared, &g->exchange, &g->posted, &g->image);
@@ -260,7 +260,7 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 	text_dump(c, &text, why);
 	text_load(c, g, &text);
 	if (g->kernel.cluster && !gpu_clusters_fit(c->gpu, &g->kernel, s.teams * s.team_blocks)) {
-		c->gpu->most_cluster = 0;
+		c->gpu->max_cluster = 0;
 		generate(c, j, g);
 		return;
 	}

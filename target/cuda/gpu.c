@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A device that runs jobs: a GPU, or its emulation if MICROPROP_CUDA says so. In: jobs and memory. Out: the same. */
+/* A device: a GPU (driver.c), its emulation (ptx/) if MICROPROP_CUDA says so, or a planned one, for which kernels are
+ * only printed. In: requests for memory, copies, launches. Out: the same calls of the driver or of the emulator, which
+ * has one stream and completes every call before it returns. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,27 +10,28 @@
 #include "cuda.h"
 #include "ptx.h"
 
-/* Emulated, all is small enough that tests reach every way through the kernel. */
+/* Sizes of the emulated device: small, so that tests of small networks reach every path of a kernel. */
 enum {
 	EMULATED_DEVICES = 2,
 	EMULATED_BLOCKS = 4,
 	EMULATED_THREADS = 128,
 	EMULATED_ROWS = 512,
 	EMULATED_SUMS = 64,
-	EMULATED_IDLE = 1 << 28, /* instructions without a store: restarts of tiny networks have few */
+	EMULATED_IDLE = 1 << 28, /* instructions without a store until the grid counts as hung: lanes store little */
 	EMULATED_WORK = 64,
 	EMULATED_SHARED = 227 * 1024
 };
-enum { LEAST_WORK = 16384, CHUNK_ROWS = 512, SUMS_KEPT = 256, MOST_TEAM = 70 }; /* 512 cases: 70 beat 128 blocks */
+enum { MIN_BLOCK_WORK = 16384, CHUNK_ROWS = 512, MAX_SUMS = 256 };
+enum { MAX_TEAM_BLOCKS = 70 }; /* a batch of 512 cases is faster on 70 blocks than on 128 */
 
 static void sizes_from_environment(Ctx *cx, Gpu *m)
 {
 	m->blocks = (uint32_t)environment_number(cx, "MICROPROP_CUDA_BLOCKS", m->blocks);
-	m->emit_threads = (uint32_t)environment_number(cx, "MICROPROP_CUDA_THREADS", m->emit_threads);
-	m->emit_shared = (uint32_t)environment_number(cx, "MICROPROP_CUDA_SHARED", m->emit_shared);
-	m->most_cluster = (uint32_t)environment_number(cx, "MICROPROP_CUDA_CLUSTER", m->most_cluster);
-	m->groups = environment_number(cx, "MICROPROP_CUDA_GROUPS", m->groups) != 0;
-	m->least_work = environment_number(cx, "MICROPROP_CUDA_WORK", m->least_work);
+	m->block_threads = (uint32_t)environment_number(cx, "MICROPROP_CUDA_THREADS", m->block_threads);
+	m->block_shared = (uint32_t)environment_number(cx, "MICROPROP_CUDA_SHARED", m->block_shared);
+	m->max_cluster = (uint32_t)environment_number(cx, "MICROPROP_CUDA_CLUSTER", m->max_cluster);
+	m->has_wgmma = environment_number(cx, "MICROPROP_CUDA_GROUPS", m->has_wgmma) != 0;
+	m->min_block_work = environment_number(cx, "MICROPROP_CUDA_WORK", m->min_block_work);
 	m->memory = environment_number(cx, "MICROPROP_CUDA_MEMORY", m->memory);
 }
 
@@ -44,33 +47,33 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 		gpu_number(m, EMULATED_DEVICES);
 		strcpy(m->name, "emulation");
 		m->blocks = EMULATED_BLOCKS;
-		m->least_work = EMULATED_WORK;
-		m->rows = EMULATED_ROWS;
-		m->sums = EMULATED_SUMS;
+		m->min_block_work = EMULATED_WORK;
+		m->chunk_rows = EMULATED_ROWS;
+		m->max_sums = EMULATED_SUMS;
 		m->memory = (uint64_t)1 << 30;
-		m->emit_threads = EMULATED_THREADS;
-		m->emit_shared = EMULATED_SHARED;
-		m->most_cluster = m->seed & 2 ? 0 : EMULATED_BLOCKS;
-		m->groups = !(m->seed & 2);
+		m->block_threads = EMULATED_THREADS;
+		m->block_shared = EMULATED_SHARED;
+		m->max_cluster = m->seed & 2 ? 0 : EMULATED_BLOCKS;
+		m->has_wgmma = !(m->seed & 2);
 		m->emulator =
 			emulator_new(cx, &(EmulatorOptions){ .seed = m->seed, .races = m->seed & 1, .idle = EMULATED_IDLE });
 	} else {
 		m->driver = driver_open(m);
-		m->least_work = LEAST_WORK;
-		m->most_team = MOST_TEAM;
-		m->rows = CHUNK_ROWS;
-		m->sums = SUMS_KEPT;
+		m->min_block_work = MIN_BLOCK_WORK;
+		m->max_team_blocks = MAX_TEAM_BLOCKS;
+		m->chunk_rows = CHUNK_ROWS;
+		m->max_sums = MAX_SUMS;
 		if (kind == DEVICE_SMALL) {
-			m->least_work = EMULATED_WORK;
-			m->rows = EMULATED_ROWS;
-			m->sums = EMULATED_SUMS;
+			m->min_block_work = EMULATED_WORK;
+			m->chunk_rows = EMULATED_ROWS;
+			m->max_sums = EMULATED_SUMS;
 		}
 	}
 	sizes_from_environment(cx, m);
 	return m;
 }
 
-/* ---- a device that is planned for ---- */
+/* ---- a planned device ---- */
 
 typedef struct Sizes {
 	Gpu *into;
@@ -93,15 +96,15 @@ Gpu *gpu_plan(Ctx *cx, int64_t device)
 	if (subcontext_run(&own, sizes_read, &(Sizes){ m, device }) != MP_OK) {
 		*m = (Gpu){ .name = "an H200 (there is no GPU here)",
 			        .blocks = 132,
-			        .least_work = LEAST_WORK,
-			        .rows = CHUNK_ROWS,
-			        .sums = SUMS_KEPT,
+			        .min_block_work = MIN_BLOCK_WORK,
+			        .chunk_rows = CHUNK_ROWS,
+			        .max_sums = MAX_SUMS,
 			        .memory = (uint64_t)140 << 30,
-			        .most_team = MOST_TEAM,
-			        .most_cluster = 16,
-			        .groups = true,
-			        .emit_threads = 512,
-			        .emit_shared = 227 * 1024 };
+			        .max_team_blocks = MAX_TEAM_BLOCKS,
+			        .max_cluster = 16,
+			        .has_wgmma = true,
+			        .block_threads = 512,
+			        .block_shared = 227 * 1024 };
 		sizes_from_environment(cx, m);
 	}
 	ctx_free(&own);
@@ -112,7 +115,7 @@ Gpu *gpu_plan(Ctx *cx, int64_t device)
 	return m;
 }
 
-/* Addresses that nothing reads or writes. */
+/* Addresses that are never accessed. */
 static void *planned_alloc(Gpu *m, uint64_t bytes)
 {
 	const uintptr_t base = (uintptr_t)1 << 40;
@@ -150,7 +153,7 @@ static void *emulated_alloc(DeviceMemory *m, uint64_t bytes)
 
 void *device_alloc(DeviceMemory *m, uint64_t bytes)
 {
-	bytes = round_up(bytes, 64) + 64; /* kernels read full vectors */
+	bytes = round_up(bytes, 64) + 64; /* kernels read whole vectors, past the last element */
 	m->arena.cx = m->gpu->cx;
 	if (m->gpu->planned)
 		return planned_alloc(m->gpu, bytes);
@@ -178,7 +181,7 @@ void device_free(DeviceMemory *m)
 static void emulated_copy(Gpu *m, void *to, const void *from, uint64_t bytes, bool up)
 {
 	fault_call(m, "copy", up ? "copy to the device" : "copy from the device");
-	assert(emulator_holds(m->emulator, up ? to : from, bytes)); /* a driver refuses what is not */
+	assert(emulator_holds(m->emulator, up ? to : from, bytes)); /* a driver would return an error */
 	memcpy(to, from, bytes);
 }
 
@@ -222,8 +225,8 @@ static void unload(void *arg)
 		emulator_unload(l->kernel.module);
 }
 
-/* MICROPROP_CUDA_DROP=N, for tests: the N-th barrier of a block is left out of every kernel; N:TEXT, the N-th line that
- * begins with TEXT. */
+/* MICROPROP_CUDA_DROP=N, for tests of the race checker: comments out the N-th block barrier of every kernel; N:TEXT:
+ * the N-th line that begins with TEXT. */
 static const char *without_line(Arena *a, const char *text, size_t len, const char *which)
 {
 	char *begin, *copy = arena_copy(a, text, len), *at = copy;
@@ -241,13 +244,13 @@ static const char *without_line(Arena *a, const char *text, size_t len, const ch
 
 bool is_folder(const char *dump) { return *dump && dump[strlen(dump) - 1] == '/'; }
 
-/* MICROPROP_CUDA_DUMP=FOLDER/: every text, as a file of its own. */
-static void text_keep(DeviceMemory *owner, const char *text, size_t len)
+/* MICROPROP_CUDA_DUMP=FOLDER/: every text becomes a file, named after its hash. */
+static void text_dump_file(DeviceMemory *owner, const char *text, size_t len)
 {
 	const char *folder = getenv("MICROPROP_CUDA_DUMP");
 	Buf name = { .arena = &owner->arena };
 
-	if (!folder || !is_folder(folder)) /* none, a file, or no text */
+	if (!folder || !is_folder(folder))
 		return;
 	buf_printf(&name, "%s%016llx.ptx", folder, (unsigned long long)XXH3_64bits(text, len));
 	OutFile *f = file_create(owner->gpu->cx, &owner->arena, name.s);
@@ -259,7 +262,7 @@ void gpu_load(DeviceMemory *owner, const char *text, size_t len, GpuKernel *k)
 {
 	Gpu *m = owner->gpu;
 
-	text_keep(owner, text, len);
+	text_dump_file(owner, text, len);
 	if (m->planned) {
 		k->text = arena_copy(&owner->arena, text, len);
 		return;

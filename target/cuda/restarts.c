@@ -154,8 +154,8 @@ static bool source_make(LaneRun *r)
 		               .offset = (float)o->prime_offset,
 		               .threshold = (float)o->threshold,
 		               .middle = c->now->middle,
-		               .threads = c->gpu->driver ? LANE_THREADS : c->gpu->emit_threads,
-		               .shared = c->gpu->emit_shared };
+		               .threads = c->gpu->driver ? LANE_THREADS : c->gpu->block_threads,
+		               .shared = c->gpu->block_shared };
 	source_units(s, c->cpu->layout);
 	if (!source_data(s, c->now->of))
 		return false;
@@ -340,7 +340,7 @@ static void kernels_load(LaneRun *r, DeviceMemory *memory)
 		teams_text(&s, &c->cx->scratch, &team_text, &r->teams.shared);
 	buf_add(&text, team_text.s, team_text.len);
 	text_dump(c, &text, NULL);
-	if (!team_text.len || r->teams.shared > c->gpu->emit_shared)
+	if (!team_text.len || r->teams.shared > c->gpu->block_shared)
 		return;
 	r->teams.threads = s.threads;
 	gpu_load(memory, team_text.s, team_text.len, &r->teams);

@@ -23,15 +23,15 @@ enum { PREPARED_GROWTH = 4 };                              /* times as many upda
 void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks, uint32_t *teams,
                   uint32_t *team_blocks)
 {
-	uint64_t least = c->gpu ? c->gpu->least_work : 16384;
+	uint64_t least = c->gpu ? c->gpu->min_block_work : 16384;
 	uint64_t useful = max_u64(1, rows * c->net->links / least);
 
 	*teams = min_u32(leaves, blocks);
 	*team_blocks = (uint32_t)min_u64(blocks / *teams, min_u64(useful, max_u64(rows, 1)));
-	if (c->gpu && c->gpu->most_team)
-		*team_blocks = min_u32(*team_blocks, c->gpu->most_team);
-	if (c->gpu && c->gpu->most_cluster && *teams == 1 && rows * c->net->links / c->gpu->most_cluster < CLUSTER_WORK)
-		*team_blocks = min_u32(*team_blocks, c->gpu->most_cluster); /* fewer blocks with a faster barrier */
+	if (c->gpu && c->gpu->max_team_blocks)
+		*team_blocks = min_u32(*team_blocks, c->gpu->max_team_blocks);
+	if (c->gpu && c->gpu->max_cluster && *teams == 1 && rows * c->net->links / c->gpu->max_cluster < CLUSTER_WORK)
+		*team_blocks = min_u32(*team_blocks, c->gpu->max_cluster); /* fewer blocks with a faster barrier */
 }
 
 static uint64_t row_bytes(const Cuda *c) { return (uint64_t)c->job.cols * sizeof(float) * c->job.bufs + 64; }
@@ -39,7 +39,7 @@ static uint64_t row_bytes(const Cuda *c) { return (uint64_t)c->job.cols * sizeof
 /* Rows of a team: as many as a quarter of the memory has room for. */
 static uint32_t rows_wanted(const Cuda *c, uint32_t teams)
 {
-	uint64_t rows = c->net->timed ? max_u64(SEQUENCES * c->gpu->rows, c->now->longest) : c->gpu->rows;
+	uint64_t rows = c->net->timed ? max_u64(SEQUENCES * c->gpu->chunk_rows, c->now->longest) : c->gpu->chunk_rows;
 	uint64_t least = c->net->timed ? c->now->longest : LEAST_ROWS;
 
 	while (rows > least && rows * teams * row_bytes(c) > c->gpu->memory / 4)
@@ -82,7 +82,7 @@ static void sums_take(Cuda *c, uint32_t leaves)
 	uint32_t slices = c->half ? HALF_SLICES : 1, sums = c->half ? 2 : 1; /* bf16: a sum for each slice of a leaf */
 	uint64_t bytes = (c->floats + 16) * sizeof(float) * slices;
 
-	while (sums < leaves && sums < c->gpu->sums && (2 * sums) * bytes <= c->gpu->memory / 4)
+	while (sums < leaves && sums < c->gpu->max_sums && (2 * sums) * bytes <= c->gpu->memory / 4)
 		sums *= 2;
 	if (sums > j->sums) {
 		j->sum = device_alloc(&c->weights, (uint64_t)sums * slices * c->floats * sizeof(float));

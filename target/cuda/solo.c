@@ -535,7 +535,7 @@ static void order_kernel_load(SoloRun *r, DeviceMemory *m)
 	GpuKernel *k = &r->order_kernel;
 
 	r->order_blocks = (uint32_t)ceil_div(r->examples, SHUFFLE_BLOCK);
-	k->threads = max_u32(1, min_u32(MOST_THREADS, r->c->gpu->emit_shared / (2 * SHUFFLE_BLOCK)));
+	k->threads = max_u32(1, min_u32(MOST_THREADS, r->c->gpu->block_shared / (2 * SHUFFLE_BLOCK)));
 	k->shared = k->threads * 2 * SHUFFLE_BLOCK;
 	orders_text(k->threads, &r->c->cx->scratch, &text);
 	gpu_load(m, text.s, text.len, k);
