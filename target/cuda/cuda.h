@@ -126,125 +126,175 @@ void fault_call(Gpu *m, const char *word, const char *what); /* word: copy or jo
 
 /* ---- lower.c: steps of the device, for the data at hand ------------------------------------------- */
 
-/* What kernels read of cases: DeviceData has the same. NULL: they have none. */
+/* Arrays of cases, as DeviceData has them. NULL: this data has none. */
 typedef struct CaseArrays {
-	uint64_t cases, numbers; /* that there is room for: cases, numbers of index lists */
+	uint64_t cases;   /* capacity of arrays by case */
+	uint64_t entries; /* capacity of index and value: numbers of all index lists */
 	float *x, *value, *y, *weight;
 	uint64_t *from;
 	uint32_t *index, *bits, *y_bits;
 	uint16_t *short_list, *xh;
 	CodeOwn *own;
 } CaseArrays;
+/* One of the buffers that streamed data passes through. */
 typedef struct DataSlot {
 	CaseArrays host, device;
 } DataSlot;
 enum { SLOTS = 2 };
 
-/* All that was derived from some data. */
+/* Index lists of cases (CSR), where inputs are such. */
+typedef struct CsrShape {
+	bool used;
+	bool has_values;  /* else all values are 1 */
+	bool has_padded;  /* also as DeviceData.short_list: 16-bit indices, padded to the same length */
+	uint64_t entries; /* of all cases */
+	uint32_t longest; /* entries of a case, at most */
+} CsrShape;
+
+/* Tables of code words, on the host. */
+typedef struct CodeTables {
+	const CodeSum *sum;
+	const CodeElement *element;
+	uint32_t longest; /* elements of a sum, at most */
+	float twice;      /* factor that all elements have; 0: they differ */
+	bool bits;        /* words are 0s and 1s, 64 at most */
+	CodeOwn *own;     /* [cases]; NULL: the task has no code words */
+} CodeTables;
+
+/* Data that is bound, and what was derived from it. */
 typedef struct DeviceBound {
-	const Data *of; /* NULL: nothing is bound here */
+	const Data *source; /* NULL: nothing is bound here */
 	DeviceMemory memory;
 	DeviceData data;
-	DeviceList learn, test;
+	CsrShape csr;
+	CodeTables codes;
+	uint64_t examples;
+	uint64_t longest; /* cases of an example, at most */
+	uint64_t bytes;   /* of the device, for cases */
 	TickPlan ticks;
-	const float *no_targets; /* of the device */
-	float middle;
-	bool has_y_bits;                                               /* all targets are 0 or 1 */
-	bool right_here, has_masks, has_values, has_short, has_weight; /* masks: of index lists, which */
-	uint64_t list_numbers;                                         /* have so many numbers */
-	CodeOwn *own;                                                  /* NULL, or [cases] on the host */
-	bool streamed;                                                 /* it is larger than the memory: */
-	DataSlot slot[SLOTS];                                          /* for so many */
-	uint64_t slot_cases, bytes;                                    /* cases; bytes: of the device, for cases */
-	uint64_t examples, longest;                                    /* longest: cases of an example */
-	uint32_t list_longest;                                         /* numbers of an index list, at most */
-	const CodeSum *code_sum;                                       /* on the host, */
-	const CodeElement *code_element;
-	uint32_t code_longest;                    /* elements of sums of code words, at most, */
-	float code_twice;                         /* which are all taken this many times; 0: they differ */
-	bool code_bits;                           /* words are 0s and 1s, 64 at most */
-	const DeviceStep *learn_step, *test_step; /* of the lists, on the host */
-	struct Generated *generated;              /* kernels */
+	const float *no_targets; /* device: a row of NaNs */
+	float middle;            /* of the range of targets: decides a single output */
+	bool right_here;         /* as in Job */
+	bool has_y_bits;         /* all targets are 0 or 1, 32 at most */
+	bool has_weight;         /* cases have weights */
+	/* streamed: data is larger than the memory and passes through slots of slot_cases cases */
+	bool streamed;
+	DataSlot slot[SLOTS];
+	uint64_t slot_cases;
+	/* steps */
+	DeviceList learn, test;
+	const DeviceStep *learn_step, *test_step; /* host copies of both */
+	struct CachedKernel *kernels;             /* generate.c */
 } DeviceBound;
-enum { DEVICE_BOUNDS = 2 };
+enum { DEVICE_BOUNDS = 2 }; /* training data and test data */
 
-/* Arrays of a schedule, on the host. */
+/* A growable array on the host. */
+typedef struct HostArray {
+	void *at;
+	uint64_t count, capacity;
+} HostArray;
+
+/* Which examples belong to which update, leaf, chunk; row numbers by time step. */
 enum { SCHEDULE_KEY = 10 };
 typedef struct Schedule {
-	DeviceUpdate *update;
-	DeviceLeaf *leaf;
-	DeviceChunk *chunk;
-	DeviceSlice *slice;
-	uint32_t *cases, *step_at, *step_row;
-	RowNumber *number; /* as cases, with noise */
-	uint64_t *stream;  /* cases of the slot, in order */
-	uint64_t updates, leaves, chunks, slices, case_count, step_ats, step_rows, numbers, streams; /* used, */
-	uint64_t update_cap, leaf_cap, chunk_cap, slice_cap, case_cap, step_at_cap, step_row_cap, number_cap, stream_cap;
-	uint8_t *bytes; /* all of it, as it goes to the device; results come back there */
+	HostArray update;   /* DeviceUpdate */
+	HostArray leaf;     /* DeviceLeaf */
+	HostArray chunk;    /* DeviceChunk */
+	HostArray slice;    /* DeviceSlice */
+	HostArray cases;    /* uint32_t: as Job.cases */
+	HostArray number;   /* RowNumber: as cases; only with noise */
+	HostArray step_at;  /* uint32_t */
+	HostArray step_row; /* uint32_t */
+	HostArray slot;     /* uint64_t: numbers of the cases that go to the slot; only of streamed data */
+	/* parts of a call, one after the other, on the device and in pinned memory; results return to the latter */
 	void *device;
-	uint64_t device_cap, used;
-	uint64_t kept_at;            /* bytes that the examples on the device begin at; 0: there are none */
-	uint64_t kept[SCHEDULE_KEY]; /* what they are of, if they may be those of the next job, too */
-	bool is_kept;
-	uint8_t *images; /* Job.images */
-	uint64_t images_cap;
+	uint8_t *host;
+	uint64_t capacity, used; /* bytes */
+	/* Tables that are the same in the next job stay on the device. */
+	bool reusable;
+	uint64_t key[SCHEDULE_KEY]; /* what they depend on */
+	uint64_t tables_at;         /* bytes: where the device has them; 0: it has none */
+	uint8_t *images;            /* Job.images */
+	uint64_t images_capacity;
 } Schedule;
+
+/* What the host knows of the layout of target cpu: kernels have it as constants. */
+typedef struct LayoutTables {
+	const void *layout;       /* that the tables were made of */
+	uint64_t *transposed_at;  /* [panels] place of the transposed matrix; NO_COPY: there is none */
+	uint32_t *transposed_row; /* [panels] floats */
+	uint32_t *panel_number;   /* [panels] in Job.panel */
+	const DevicePanel *panel; /* Job.panel, and the like, on the host: */
+	const LinkClass *factor;
+	uint32_t factors;
+	const NoiseClass *noise_class;
+	uint32_t noise_classes;
+	const NoisyPanel *noisy_panel;
+	const InputColumns *input;
+	const uint32_t *ones, *output;
+	uint32_t step_variable; /* of the rule's formula: the last change of a weight; 0: the rule has none */
+} LayoutTables;
 
 typedef struct Cuda {
 	Ctx *cx;
 	const Net *net;
-	const Plan *plan;
 	const Options *opt;
 	const Rule *rule;
 	Formula formula;
-	Program *cpu;
-	Gpu *gpu;                 /* NULL: nothing was bound yet */
-	bool half;                /* bf16 */
-	const void *layout;       /* of target cpu, that the tables were made of */
-	uint64_t floats;          /* of its weights */
-	uint64_t *copy;           /* [panels] of the transposed form on the device; NO_COPY: there is none */
-	uint32_t *copy_row;       /* [panels] */
-	uint32_t *number;         /* [panels] in Job.panel */
-	const DevicePanel *panel; /* Job.panel and others, on the host */
-	const LinkClass *factor;  /* [factors] */
-	uint32_t factors, step_variable, noise_classes;
-	const NoiseClass *noise_class;
-	const NoisyPanel *noisy_panel;
-	const InputColumns *input;
-	const uint32_t *ones, *output;
-	uint64_t copy_floats;
-	uint64_t exchange_cap, posted_cap;
-	DeviceMemory weights; /* weights, state, sums and their tables; */
-	DeviceMemory rows;    /* rows of cases */
-	DeviceMemory calls;   /* schedules, results, outputs */
-	Job job;              /* what does not change from job to job */
-	uint32_t row_teams;   /* teams that there are rows for */
-	DeviceBound bound[DEVICE_BOUNDS], *now;
-	Schedule schedules[SLOTS], *schedule; /* schedule: of the last job */
-	Arena temp;                           /* of a call */
-	Arena temp_sums;                      /* sums of leaves on the host, of a call */
-	void *device_tally;                   /* tallies of leaves */
-	float *out, *host_out;                /* outputs of a test */
-	uint64_t out_cap, host_out_cap;
-	bool noise;                    /* of the job at hand */
-	bool device_newer, host_newer; /* weights and state were changed there since they were last copied */
-	bool pending_full, infinite, guarded;
-	struct Monitor *monitor; /* NULL: no guard */
-	float *guard_sum;        /* of the host */
-	uint64_t guard_floats, pending_checksum;
-	Span watched; /* units whose activations a test gives; count 0: outputs */
-	uint32_t watched_tick;
-	Tally *leaf_tally;                         /* ranks: [MAX_LEAVES] of the last batch; */
-	float *share_sum[MOST_SUMS], *share_total; /* sums of subtrees, and of all */
-	uint64_t share_floats;
-	Tally *watched_cases;        /* NULL: a test does not give tallies of cases */
-	uint32_t teams, team_blocks; /* of the last job, */
-	JobResult last;              /* and what it left */
-	double compile_seconds;      /* of all kernels */
+	Program *cpu;               /* target cpu: layout, steps; holds the weights while the device does not */
+	Gpu *gpu;                   /* NULL: nothing was bound yet */
+	bool half;                  /* bf16 */
+	DeviceMemory weights;       /* weights, rule state, sums and their tables */
+	DeviceMemory rows;          /* row buffers */
+	DeviceMemory calls;         /* schedules, results, outputs */
+	Job job;                    /* what all jobs have in common */
+	uint64_t floats;            /* of the weights, with padding */
+	uint64_t transposed_floats; /* of all transposed matrices */
+	LayoutTables tables;
+	uint32_t row_teams;         /* teams that there are row buffers for */
+	uint64_t exchange_capacity; /* bytes of Job.exchange */
+	uint64_t posted_capacity;   /* bytes of Job.posted */
+	void *device_tally;         /* [MAX_LEAVES] tallies of the leaves of a job */
+	DeviceBound bindings[DEVICE_BOUNDS], *bound;
+	Schedule schedules[SLOTS]; /* alternate: one is filled while the job of the other runs */
+	Schedule *schedule;        /* of the last job */
+	Arena temp;                /* freed when a call ends */
+	Arena temp_sums;           /* stream.c: sums of leaves on the host, freed when a call ends */
+	bool noise;                /* the job that is being prepared has noise */
+	/* Which copy of weights and rule state is newer than the other one. */
+	bool device_newer, host_newer;
+	bool pending_full; /* Job.pending holds a sum that was not applied yet */
+	bool infinite;     /* some weight on the device is not finite */
+	struct {
+		float *device, *host;
+		uint64_t device_capacity, host_capacity; /* floats */
+	} outputs;                                   /* of a test */
+	struct {
+		Span units; /* whose activations a test returns; count 0: outputs */
+		uint32_t tick;
+		Tally *cases; /* NULL, or where a test returns tallies of cases */
+	} watch;
+	struct {
+		bool attached;
+		struct Monitor *monitor; /* NULL: no guard */
+		float *sum;              /* host copy of a sum */
+		uint64_t floats;         /* its length */
+		uint64_t pending;        /* checksum of Job.pending */
+	} guard;
+	struct {
+		Tally *leaf_tally;     /* [MAX_LEAVES] of the last batch */
+		float *sum[MOST_SUMS]; /* of maximal subtrees of this rank's leaves */
+		float *total;          /* of the batch */
+		uint64_t floats;       /* length of each */
+	} ranks;
+	/* the last job */
+	uint32_t teams, team_blocks;
+	JobResult last;
+	double compile_seconds; /* of all kernels */
 } Cuda;
 
 void lower_data(Cuda *c, DeviceBound *b); /* for the data that target cpu has bound */
-void lower_watched(Cuda *c, Span units);  /* columns of Cuda.watched */
+void lower_watched(Cuda *c, Span units);  /* columns of Cuda.watch */
 const void *layout_of(const Program *cpu);
 bool wants_half(const Options *o); /* bf16 */
 uint16_t half_of(float x);         /* to nearest, of two to the even one, as the device does */

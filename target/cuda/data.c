@@ -17,12 +17,12 @@ static uint64_t case_bytes(const DeviceBound *b)
 {
 	const DeviceData *d = &b->data;
 	uint64_t bytes = d->targets * sizeof(float) + (b->has_y_bits ? sizeof(uint32_t) : 0) +
-	                 (b->has_weight ? sizeof(float) : 0) + (b->own ? sizeof(CodeOwn) : 0);
+	                 (b->has_weight ? sizeof(float) : 0) + (b->codes.own ? sizeof(CodeOwn) : 0);
 
-	if (!b->has_masks)
+	if (!b->csr.used)
 		return bytes + d->x_row * sizeof(float) + d->xh_row * sizeof(uint16_t) + d->bits_row * sizeof(uint32_t);
-	bytes += sizeof(uint64_t) + (b->has_short ? d->short_row * sizeof(uint16_t) : 0);
-	return bytes + b->list_longest * (sizeof(uint32_t) + (b->has_values ? sizeof(float) : 0));
+	bytes += sizeof(uint64_t) + (b->csr.has_padded ? d->short_row * sizeof(uint16_t) : 0);
+	return bytes + b->csr.longest * (sizeof(uint32_t) + (b->csr.has_values ? sizeof(float) : 0));
 }
 
 /* Cases of an array: of some data, or of a slot, where a case may be several times, once for each epoch. */
@@ -33,8 +33,8 @@ static CaseArrays case_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t ca
                               void *(*alloc)(DeviceMemory *owner, uint64_t bytes))
 {
 	const DeviceData *d = &b->data;
-	uint64_t most = cases * b->list_longest, numbers = kind == ALL_DIFFERENT ? min_u64(most, b->list_numbers) : most;
-	CaseArrays a = { .cases = cases, .numbers = numbers };
+	uint64_t most = cases * b->csr.longest, entries = kind == ALL_DIFFERENT ? min_u64(most, b->csr.entries) : most;
+	CaseArrays a = { .cases = cases, .entries = entries };
 
 	if (d->x_row)
 		a.x = alloc(m, cases * d->x_row * sizeof *a.x);
@@ -42,13 +42,13 @@ static CaseArrays case_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t ca
 		a.xh = alloc(m, cases * d->xh_row * sizeof *a.xh);
 	if (d->bits_row)
 		a.bits = alloc(m, cases * d->bits_row * sizeof *a.bits);
-	if (b->has_masks) {
+	if (b->csr.used) {
 		a.from = alloc(m, (cases + 1) * sizeof *a.from);
-		a.index = alloc(m, numbers * sizeof *a.index);
+		a.index = alloc(m, entries * sizeof *a.index);
 	}
-	if (b->has_values)
-		a.value = alloc(m, numbers * sizeof *a.value);
-	if (b->has_short)
+	if (b->csr.has_values)
+		a.value = alloc(m, entries * sizeof *a.value);
+	if (b->csr.has_padded)
 		a.short_list = alloc(m, cases * d->short_row * sizeof *a.short_list);
 	if (d->targets)
 		a.y = alloc(m, cases * d->targets * sizeof *a.y);
@@ -56,7 +56,7 @@ static CaseArrays case_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t ca
 		a.y_bits = alloc(m, cases * sizeof *a.y_bits);
 	if (b->has_weight)
 		a.weight = alloc(m, cases * sizeof *a.weight);
-	if (b->own)
+	if (b->codes.own)
 		a.own = alloc(m, cases * sizeof *a.own);
 	return a;
 }
@@ -231,7 +231,7 @@ static void fill_share(void *arg, uint32_t thread)
 		if (a->weight)
 			a->weight[i] = f->d->weight[number];
 		if (a->own)
-			a->own[i] = f->b->own[number];
+			a->own[i] = f->b->codes.own[number];
 	}
 }
 
@@ -246,7 +246,7 @@ static void fill(Cuda *c, Filling *f)
 		f->to->from[0] = f->numbers;
 	for (uint64_t i = 0; f->to->from && i < f->count; i++)
 		f->to->from[i + 1] = f->to->from[i] + list_length(f, filled_case(f, i), f->row);
-	assert(!f->to->from || f->to->from[f->count] - f->numbers <= f->to->numbers);
+	assert(!f->to->from || f->to->from[f->count] - f->numbers <= f->to->entries);
 	if (f->threads > 1)
 		pool_run(pool, fill_share, f);
 	else
@@ -328,15 +328,15 @@ static void slots_take(Cuda *c, DeviceBound *b)
 	}
 	if (!b->slot_cases)
 		fail(c->cx, MP_BAD_INPUT, "use --target cpu", "%s has too little memory for a case of %s", c->gpu->name,
-		     b->of ? b->of->name : "the data");
+		     b->source ? b->source->name : "the data");
 	use_arrays(&b->data, &b->slot[0].device); /* which arrays there are is part of kernels */
 }
 
 void slot_fill(Cuda *c, uint32_t slot, const uint64_t *number, uint64_t count, DeviceData *d)
 {
-	const DeviceBound *b = c->now;
+	const DeviceBound *b = c->bound;
 	const DataSlot *s = &b->slot[slot];
-	Filling f = { .b = b, .d = b->of, .to = &s->host, .number = number, .count = count };
+	Filling f = { .b = b, .d = b->source, .to = &s->host, .number = number, .count = count };
 
 	assert(count <= b->slot_cases);
 	fill(c, &f);
@@ -361,7 +361,7 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 	const Codes *codes = c->cpu->bound->codes;
 	uint32_t parts = codes_parts(codes), sums = 0, elements = 0;
 	float *y = NEW(&c->cx->scratch, d->targets + 1, float);
-	CodeOwn *own = b->own = arena_alloc_raw(&b->memory.arena, d->cases + 1, sizeof *own);
+	CodeOwn *own = b->codes.own = arena_alloc_raw(&b->memory.arena, d->cases + 1, sizeof *own);
 
 	for (uint32_t i = 0; i < parts; i++) {
 		const CodeWords *w = codes_words(codes, i);
@@ -372,8 +372,8 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 	b->memory.arena.cx = c->cx;
 	CodeSum *sum = NEW(&b->memory.arena, sums + 1, CodeSum);
 	CodeElement *element = NEW(&b->memory.arena, elements + 1, CodeElement);
-	b->code_sum = sum;
-	b->code_element = element;
+	b->codes.sum = sum;
+	b->codes.element = element;
 	part_sums(codes_words(codes, 0), sum, element, 0);
 	if (parts > 1)
 		part_sums(codes_words(codes, 1), sum + b->data.part_count[0], element,
@@ -387,15 +387,15 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 		for (uint32_t k = 0; k < parts; k++)
 			own[i].number[k] = codes_number(codes, k, own[i].word);
 	}
-	b->code_longest = 0;
-	b->code_twice = elements ? element[0].twice : 2;
+	b->codes.longest = 0;
+	b->codes.twice = elements ? element[0].twice : 2;
 	for (uint32_t i = 0; i < sums; i++)
-		b->code_longest = max_u32(b->code_longest, sum[i].count);
+		b->codes.longest = max_u32(b->codes.longest, sum[i].count);
 	for (uint32_t i = 0; i < elements; i++)
-		b->code_twice = b->code_twice == element[i].twice ? b->code_twice : 0;
-	b->code_bits = d->targets <= 64;
+		b->codes.twice = b->codes.twice == element[i].twice ? b->codes.twice : 0;
+	b->codes.bits = d->targets <= 64;
 	for (uint64_t i = 0; i < (uint64_t)d->code_count * d->targets; i++)
-		b->code_bits &= d->codes[i] == 0 || d->codes[i] == 1;
+		b->codes.bits &= d->codes[i] == 0 || d->codes[i] == 1;
 	if (!d->y)
 		memset(own, 0, d->cases * sizeof *own);
 	b->data.codes = device_put(&b->memory, d->codes, (uint64_t)d->code_count * d->targets * sizeof *d->codes);
@@ -413,11 +413,11 @@ static bool is_larger(const Cuda *c, const DeviceBound *b, uint64_t cases)
 {
 	uint64_t bytes = cases * case_bytes(b), other = 0;
 
-	if (b->has_masks)
-		bytes = cases * (case_bytes(b) - b->list_longest * (b->has_values ? 8ul : 4ul)) +
-		        b->list_numbers * (b->has_values ? 8ul : 4ul);
+	if (b->csr.used)
+		bytes = cases * (case_bytes(b) - b->csr.longest * (b->csr.has_values ? 8ul : 4ul)) +
+		        b->csr.entries * (b->csr.has_values ? 8ul : 4ul);
 	for (int i = 0; i < DEVICE_BOUNDS; i++)
-		other += &c->bound[i] != b && c->bound[i].of ? c->bound[i].bytes : 0;
+		other += &c->bindings[i] != b && c->bindings[i].source ? c->bindings[i].bytes : 0;
 	return slot_wanted(c) || cases > ROW_CASE || bytes + other > c->gpu->memory / 5 * 2;
 }
 
@@ -427,7 +427,7 @@ void data_put(Cuda *c, DeviceBound *b)
 	const Data *d = from->data;
 
 	b->has_weight = d->weight != NULL;
-	b->own = NULL;
+	b->codes.own = NULL;
 	if (from->index)
 		lists_put(c, b, d);
 	for (uint32_t k = 0; c->half && !from->index && k < c->cpu->layout->parts; k++)

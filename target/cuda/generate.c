@@ -17,9 +17,9 @@ typedef struct Made {
 	uint32_t images;  /* lists by input of all leaves are made before */
 	uint32_t general; /* no other kernel can do it: some units are watched, leaves have several chunks */
 } Made;
-typedef struct Generated Generated;
-struct Generated {
-	Generated *next;
+typedef struct CachedKernel CachedKernel;
+struct CachedKernel {
+	CachedKernel *next;
 	Made made;
 	GpuKernel kernel, images; /* images: makes lists by input, if the other needs them */
 	uint64_t exchange, posted;
@@ -33,8 +33,10 @@ struct Generated {
 /* A leaf has more rows than fit, where examples have several cases. */
 static bool leaf_divided(const Schedule *s)
 {
-	for (uint64_t i = 0; i < s->leaves; i++)
-		if (s->leaf[i].chunks > 1)
+	const DeviceLeaf *leaf = s->leaf.at;
+
+	for (uint64_t i = 0; i < s->leaf.count; i++)
+		if (leaf[i].chunks > 1)
 			return true;
 	return false;
 }
@@ -43,20 +45,20 @@ static Made made_for(const Cuda *c, const Work *w)
 {
 	Made m = { .mode = w->mode, .teams = c->teams, .team_blocks = c->team_blocks, .solo = w->solo != NULL };
 
-	m.batch_rows = (uint32_t)min_u64(min_u64(w->batch, w->examples) * c->now->longest, UINT32_MAX / 2);
+	m.batch_rows = (uint32_t)min_u64(min_u64(w->batch, w->examples) * c->bound->longest, UINT32_MAX / 2);
 	uint64_t count[2] = { min_u64(w->batch, w->examples), w->examples % w->batch };
 
-	m.images = w->mode != JOB_TEST && w->mode != JOB_APPLY && c->now->has_short && !c->half &&
-	           c->schedule->leaves > (w->solo ? 1 : m.teams) && !(w->solo && w->solo->cases);
+	m.images = w->mode != JOB_TEST && w->mode != JOB_APPLY && c->bound->csr.has_padded && !c->half &&
+	           c->schedule->leaf.count > (w->solo ? 1 : m.teams) && !(w->solo && w->solo->cases);
 	m.general =
-		w->mode == JOB_APPLY || (w->mode == JOB_TEST && w->out && c->watched.count) || leaf_divided(c->schedule);
+		w->mode == JOB_APPLY || (w->mode == JOB_TEST && w->out && c->watch.units.count) || leaf_divided(c->schedule);
 
 	for (int i = 0; i < 2; i++) {
 		uint32_t leaves = count[i] ? leaf_count(count[i]) : 0;
 		if (!leaves)
 			continue;
 		m.leaf_rows = max_u32(m.leaf_rows, (uint32_t)ceil_div(count[i], leaves));
-		if (c->now->longest > 1) /* examples of several cases */
+		if (c->bound->longest > 1) /* examples of several cases */
 			m.leaf_rows = LEAF_EXAMPLES;
 		uint32_t slice = c->half ? half_slice_rows(leaves) : 0;
 		if (w->leaf_end)
@@ -86,22 +88,22 @@ void text_dump(Cuda *c, const Buf *text, const char *why)
 }
 
 /* Loads the text, if no kernel of this data has it already: works differ in numbers that not all texts depend on. */
-static void text_load(Cuda *c, Generated *g, const Buf *text)
+static void text_load(Cuda *c, CachedKernel *g, const Buf *text)
 {
 	uint32_t shared = g->kernel.shared;
 
 	g->hash = XXH3_64bits(text->s, text->len);
-	for (const Generated *o = g->next; o; o = o->next)
+	for (const CachedKernel *o = g->next; o; o = o->next)
 		if (o->hash == g->hash && o->kernel.shared == shared && o->kernel.cluster == g->kernel.cluster) {
 			g->kernel = o->kernel;
 			g->images = o->images;
 			return;
 		}
-	gpu_load(&c->now->memory, text->s, text->len, &g->kernel);
+	gpu_load(&c->bound->memory, text->s, text->len, &g->kernel);
 }
 
 /* The kernel that makes the lists that the other needs. */
-static void images_load(Cuda *c, const EmitSource *of, Generated *g)
+static void images_load(Cuda *c, const EmitSource *of, CachedKernel *g)
 {
 	EmitSource s = *of;
 	Buf text = { .arena = &c->temp };
@@ -114,11 +116,11 @@ static void images_load(Cuda *c, const EmitSource *of, Generated *g)
 	s.cluster = 0;
 	kernel_text(&s, &c->temp, &text, &g->images.shared, &exchange, &posted, &image);
 	g->images.threads = s.threads;
-	gpu_load(&c->now->memory, text.s, text.len, &g->images);
+	gpu_load(&c->bound->memory, text.s, text.len, &g->images);
 }
 
 /* The kernel with columns of hidden units in each block, and the one that makes lists by input for it. */
-static const char *columns_generate(Cuda *c, const EmitSource *of, Generated *g, Buf *text)
+static const char *columns_generate(Cuda *c, const EmitSource *of, CachedKernel *g, Buf *text)
 {
 	EmitSource s = *of, lists = *of;
 	Buf image = { .arena = &c->temp };
@@ -128,7 +130,7 @@ static const char *columns_generate(Cuda *c, const EmitSource *of, Generated *g,
 
 	s.images = lists.images = lists.makes_images = true;
 	lists.cluster = 0;
-	if (!s.cluster || (!c->now->has_short && !s.half))
+	if (!s.cluster || (!c->bound->csr.has_padded && !s.half))
 		return "no cluster, or no index lists";
 	const char *why = s.half ? NULL : kernel_text(&lists, &c->temp, &image, &shared, &exchange, &posted, &g->image);
 	if (!why)
@@ -149,15 +151,15 @@ static const char *columns_generate(Cuda *c, const EmitSource *of, Generated *g,
 static uint32_t threads_of(const Cuda *c, const Made *m)
 {
 	enum { MOST = 512, WARP = 32 };
-	bool lists = c->now->has_short && !c->half && !m->solo && m->teams > 1 && m->mode != JOB_TEST;
+	bool lists = c->bound->csr.has_padded && !c->half && !m->solo && m->teams > 1 && m->mode != JOB_TEST;
 
 	return c->gpu->block_threads - (lists && c->gpu->block_threads == MOST ? WARP : 0);
 }
 
 /* The fastest kernel that can do it: columns or rows, and weights, in shared memory; tiles; the general one. */
-static void generate(Cuda *c, const Job *j, Generated *g)
+static void generate(Cuda *c, const Job *j, CachedKernel *g)
 {
-	const DeviceBound *b = c->now;
+	const DeviceBound *b = c->bound;
 	g->columns = false;
 	g->posted = 0;
 	bool test = g->made.mode == JOB_TEST;
@@ -170,17 +172,17 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		.list = test ? &b->test : &b->learn,
 		.step = test ? b->test_step : b->learn_step,
 		.test = test,
-		.panel = c->panel,
-		.factor = c->factor,
-		.factors = c->factors,
-		.step_variable = c->step_variable,
-		.noisy_panel = c->noisy_panel,
-		.noise_class = c->noise_class,
-		.noise_classes = c->noise_classes,
+		.panel = c->tables.panel,
+		.factor = c->tables.factor,
+		.factors = c->tables.factors,
+		.step_variable = c->tables.step_variable,
+		.noisy_panel = c->tables.noisy_panel,
+		.noise_class = c->tables.noise_class,
+		.noise_classes = c->tables.noise_classes,
 		.formula = &c->formula,
-		.input = c->input,
-		.ones = c->ones,
-		.output = c->output,
+		.input = c->tables.input,
+		.ones = c->tables.ones,
+		.output = c->tables.output,
 		.norm_leaves = leaf_count(c->net->links),
 		.one_columns = j->one_columns,
 		.kinds_of_leaves = g->made.kinds,
@@ -189,16 +191,16 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 		.team_blocks = g->made.team_blocks,
 		.leaf_rows = g->made.leaf_rows,
 		.batch_rows = g->made.batch_rows,
-		.list_longest = b->list_longest,
-		.lists_full = b->list_numbers == b->of->cases * b->list_longest,
-		.code_sum = b->code_sum,
-		.code_element = b->code_element,
-		.code_longest = b->code_longest,
-		.code_twice = b->code_twice,
-		.code_bits = b->code_bits,
+		.list_longest = b->csr.longest,
+		.lists_full = b->csr.entries == b->source->cases * b->csr.longest,
+		.code_sum = b->codes.sum,
+		.code_element = b->codes.element,
+		.code_longest = b->codes.longest,
+		.code_twice = b->codes.twice,
+		.code_bits = b->codes.bits,
 		.threads = threads_of(c, &g->made),
 		.shared = c->gpu->block_shared,
-		.copies = (uint32_t)c->copy_floats,
+		.copies = (uint32_t)c->transposed_floats,
 		.solo = g->made.solo,
 		.half = c->half,
 		.slice = { g->made.slice[0], g->made.slice[1] },
@@ -267,15 +269,15 @@ static void generate(Cuda *c, const Job *j, Generated *g)
 	images_load(c, &s, g);
 }
 
-static Generated *find(Cuda *c, const Job *j, const Made *m)
+static CachedKernel *find(Cuda *c, const Job *j, const Made *m)
 {
-	for (Generated *g = c->now->generated; g; g = g->next)
+	for (CachedKernel *g = c->bound->kernels; g; g = g->next)
 		if (memcmp(&g->made, m, sizeof *m) == 0)
 			return g;
-	Generated *g = NEW(&c->now->memory.arena, 1, Generated);
+	CachedKernel *g = NEW(&c->bound->memory.arena, 1, CachedKernel);
 	g->made = *m;
-	g->next = c->now->generated;
-	c->now->generated = g;
+	g->next = c->bound->kernels;
+	c->bound->kernels = g;
 	double began = clock_seconds();
 	generate(c, j, g);
 	c->compile_seconds += clock_seconds() - began;
@@ -286,25 +288,25 @@ static Generated *find(Cuda *c, const Job *j, const Made *m)
  * which no kernel of these weights waits for: they are filled once. */
 static void posted_take(Cuda *c, uint64_t bytes)
 {
-	if (bytes <= c->posted_cap)
+	if (bytes <= c->posted_capacity)
 		return;
 	uint32_t *none = NEW(&c->temp, bytes / sizeof *none, uint32_t);
 	for (uint64_t i = 0; i < bytes / sizeof *none; i++)
 		none[i] = NO_SUM;
 	c->job.posted = device_put(&c->weights, none, bytes);
-	c->posted_cap = bytes;
+	c->posted_capacity = bytes;
 }
 
 const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j, const GpuKernel **images)
 {
 	Made m = made_for(c, w);
-	const Generated *g = find(c, j, &m);
+	const CachedKernel *g = find(c, j, &m);
 	uint64_t bytes = g->exchange * m.teams;
 
 	if (g->refused)
 		return NULL;
-	if (bytes > c->exchange_cap) {
-		c->exchange_cap = bytes;
+	if (bytes > c->exchange_capacity) {
+		c->exchange_capacity = bytes;
 		c->job.exchange = device_alloc(&c->calls, bytes);
 	}
 	posted_take(c, g->posted);
@@ -313,14 +315,14 @@ const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j, const GpuKerne
 		c->team_blocks = j->team_blocks = c->gpu->blocks;
 	}
 	Schedule *s = c->schedule;
-	uint64_t needed = g->image * s->leaves;
-	if (needed > s->images_cap) {
-		s->images_cap = 2 * needed;
-		s->images = device_alloc(&c->calls, s->images_cap);
+	uint64_t needed = g->image * s->leaf.count;
+	if (needed > s->images_capacity) {
+		s->images_capacity = 2 * needed;
+		s->images = device_alloc(&c->calls, s->images_capacity);
 	}
 	*images = g->image ? &g->images : NULL;
 	j->images = s->images;
-	j->leaves = (uint32_t)s->leaves;
+	j->leaves = (uint32_t)s->leaf.count;
 	j->exchange = c->job.exchange;
 	j->posted = c->job.posted;
 	return &g->kernel;

@@ -45,41 +45,41 @@ static uint64_t checksum(const Program *p, const void *at, uint64_t bytes)
 
 /* ---- full ---- */
 
-static bool checks_sums(const Cuda *c) { return c->monitor && c->monitor->check_sums; }
+static bool checks_sums(const Cuda *c) { return c->guard.monitor && c->guard.monitor->check_sums; }
 
 static float *sum_get(Cuda *c, const float *from)
 {
-	if (!c->guard_sum || c->guard_floats != c->floats)
-		c->guard_sum = NEW(&c->cx->keep, c->floats + LANES, float);
-	c->guard_floats = c->floats;
-	gpu_download(c->gpu, c->guard_sum, from, c->floats * sizeof *from);
-	return c->guard_sum;
+	if (!c->guard.sum || c->guard.floats != c->floats)
+		c->guard.sum = NEW(&c->cx->keep, c->floats + LANES, float);
+	c->guard.floats = c->floats;
+	gpu_download(c->gpu, c->guard.sum, from, c->floats * sizeof *from);
+	return c->guard.sum;
 }
 
 void guard_pending(Cuda *c)
 {
 	if (checks_sums(c))
-		c->pending_checksum = checksum_of(sum_get(c, c->job.pending), c->floats * sizeof(float));
+		c->guard.pending = checksum_of(sum_get(c, c->job.pending), c->floats * sizeof(float));
 }
 
 void guard_verify(Cuda *c)
 {
-	if (checks_sums(c) && checksum_of(sum_get(c, c->job.pending), c->floats * sizeof(float)) != c->pending_checksum)
-		c->monitor->corrupted_sums++;
+	if (checks_sums(c) && checksum_of(sum_get(c, c->job.pending), c->floats * sizeof(float)) != c->guard.pending)
+		c->guard.monitor->corrupted_sums++;
 }
 
 /* After a job of these leaves: the checksum of the one that is asked for, if it is one of them. False: the job has not
  * left its sum, since there are more leaves than sums, or they were streamed. */
 static bool guard_leaf(Cuda *c, uint32_t first, uint32_t count)
 {
-	Monitor *m = c->monitor;
+	Monitor *m = c->guard.monitor;
 	Tally tally;
 
 	if (!checks_sums(c) || m->leaf < first || m->leaf >= first + count)
 		return true;
-	if (count > c->job.sums || (c->now->streamed && count > 1))
+	if (count > c->job.sums || (c->bound->streamed && count > 1))
 		return false;
-	float *v = sum_get(c, c->now->streamed ? c->job.pending : c->job.sum + (m->leaf - first) * c->floats);
+	float *v = sum_get(c, c->bound->streamed ? c->job.pending : c->job.sum + (m->leaf - first) * c->floats);
 	gpu_download(c->gpu, &tally, (const Tally *)c->device_tally + (m->leaf - first), sizeof tally);
 	m->leaf_checksum = leaf_checksum(c->cpu, v, &tally);
 	m->leaf_core = -1;
@@ -91,7 +91,7 @@ static void leaf_again(Cuda *c, const Work *w)
 {
 	Tally unused = { 0 };
 	Work one = *w, all = *w;
-	uint32_t leaf = c->monitor->leaf;
+	uint32_t leaf = c->guard.monitor->leaf;
 
 	one.leaf_first = leaf;
 	one.leaf_end = leaf + 1;
@@ -112,7 +112,7 @@ static uint64_t recompute(Program *p, const Batch *b, uint32_t leaf, uint32_t at
 	Cuda *c = cuda_of(p);
 
 	cpu_ready(c);
-	c->cpu->monitor = c->monitor;
+	c->cpu->monitor = c->guard.monitor;
 	c->cpu->space[0].sums.depth = 0;
 	sum_next(c->cpu, &c->cpu->space[0].sums); /* frozen weights have no gradient: zero */
 	uint64_t checksum = target_cpu.guard->recompute(c->cpu, b, leaf, attempt, core);
@@ -127,13 +127,13 @@ static void attach(Program *p, Monitor *m)
 	if (m && m->check_sums && c->half)
 		fail(c->cx, MP_BAD_INPUT, "use --guard light, or fp32",
 		     "bf16 on target cuda has no --guard full: no other machine has its bits to compare with");
-	c->monitor = m;
-	if (c->guarded && m) { /* a rollback has changed the host's copy */
+	c->guard.monitor = m;
+	if (c->guard.attached && m) { /* a rollback has changed the host's copy */
 		c->host_newer = true;
 		c->device_newer = false;
 	}
 	c->pending_full = false;
-	c->guarded = m != NULL;
+	c->guard.attached = m != NULL;
 }
 
 const GuardHooks cuda_guard = { .regions = regions, .attach = attach, .checksum = checksum, .recompute = recompute };

@@ -71,14 +71,14 @@ static int places(double x) { return x < 1 ? 3 : x < 10 ? 2 : x < 100 ? 1 : 0; }
 
 static void kernel_print(Cuda *c, Buf *out)
 {
-	uint64_t examples = c->now->examples, batch = c->opt->batch == BATCH_ALL ? examples : (uint64_t)c->opt->batch;
+	uint64_t examples = c->bound->examples, batch = c->opt->batch == BATCH_ALL ? examples : (uint64_t)c->opt->batch;
 	Tally none = { 0 };
 	Update u;
 	JobRun r;
 
 	batch = min_u64(batch, examples);
-	if (c->now->streamed)
-		batch = min_u64(batch, max_u64(1, c->now->slot_cases / max_u64(1, c->now->longest)));
+	if (c->bound->streamed)
+		batch = min_u64(batch, max_u64(1, c->bound->slot_cases / max_u64(1, c->bound->longest)));
 	update_fill(c->opt, 1, 0, 0, &u);
 	job_prepare(c,
 	            &(Work){ .mode = JOB_UPDATE,
@@ -92,21 +92,21 @@ static void kernel_print(Cuda *c, Buf *out)
 	            &r);
 	buf_printf(out, "program cuda: batches of %llu example%s on %s, %u multiprocessors%s\n", (unsigned long long)batch,
 	           batch == 1 ? "" : "s", c->gpu->name, c->gpu->blocks, c->half ? ", bf16 by tensor cores" : "");
-	if (c->now->streamed)
+	if (c->bound->streamed)
 		buf_printf(out, "\tdata streams through %u slots of %llu cases\n", (unsigned)SLOTS,
-		           (unsigned long long)c->now->slot_cases);
+		           (unsigned long long)c->bound->slot_cases);
 	buf_printf(out, "\tteams of blocks: %u, of %u%s; leaves of a batch: %u\n", c->teams, c->team_blocks,
 	           r.kernel->cluster ? " (a cluster)" : "", leaf_count(batch));
 	if (!r.kernel->text)
 		return;
-	const Data *d = c->now->of;
+	const Data *d = c->bound->source;
 	double share = (double)batch / (double)examples, links = (double)c->net->links;
-	double rows = share * (double)ticks_example(&c->now->ticks, d, 0, d->cases);
+	double rows = share * (double)ticks_example(&c->bound->ticks, d, 0, d->cases);
 	UpdateWork work = { .half = c->half,
 		                .leaves = leaf_count(batch),
 		                .blocks = c->teams * c->team_blocks,
-		                .operations = rows * row_operations(c->net, c->now->has_masks && !c->half ? d : NULL),
-		                .steps = (double)example_rows(c->net, &c->now->ticks, d) };
+		                .operations = rows * row_operations(c->net, c->bound->csr.used && !c->half ? d : NULL),
+		                .steps = (double)example_rows(c->net, &c->bound->ticks, d) };
 	double seconds = update_seconds(shape_of(r.kernel->text), &work), rate = links * rows / seconds;
 	bool large = rate >= 1e11;
 	double shown = rate * (large ? 1e-12 : 1e-6), us = 1e6 * seconds;
@@ -117,7 +117,7 @@ static void kernel_print(Cuda *c, Buf *out)
 
 void device_print(Cuda *c, Buf *out)
 {
-	if (c->now && c->now->examples)
+	if (c->bound && c->bound->examples)
 		kernel_print(c, out);
 	else
 		shapes_print(c, out);

@@ -39,12 +39,12 @@ static void put_ranks(Cuda *c, DeviceBound *b, const Data *d)
 
 void lists_put(Cuda *c, DeviceBound *b, const Data *d)
 {
-	b->list_longest = 0;
+	b->csr.longest = 0;
 	for (uint64_t i = 0; i < d->cases; i++)
-		b->list_longest = (uint32_t)max_u64(b->list_longest, d->x_indptr[i + 1] - d->x_indptr[i]);
-	b->list_numbers = d->x_indptr[d->cases];
-	b->has_values = d->x_values != NULL;
-	b->data.short_row = (uint32_t)round_up(b->list_longest, 8);
-	b->has_short = d->inputs < NO_INPUT && b->data.short_row <= MOST_SHORT;
+		b->csr.longest = (uint32_t)max_u64(b->csr.longest, d->x_indptr[i + 1] - d->x_indptr[i]);
+	b->csr.entries = d->x_indptr[d->cases];
+	b->csr.has_values = d->x_values != NULL;
+	b->data.short_row = (uint32_t)round_up(b->csr.longest, 8);
+	b->csr.has_padded = d->inputs < NO_INPUT && b->data.short_row <= MOST_SHORT;
 	put_ranks(c, b, d);
 }

@@ -57,9 +57,9 @@ static DeviceStep *add(Lower *m, int kind)
 static const float *weights_by_source(const Lower *m, const Panel *p, uint32_t source, uint32_t *row)
 {
 	uint32_t i = (uint32_t)(p - m->l->panel);
-	const float *w = p->by_source ? m->w + p->at : m->copies + m->c->copy[i];
+	const float *w = p->by_source ? m->w + p->at : m->copies + m->c->tables.transposed_at[i];
 
-	*row = p->by_source ? p->row : m->c->copy_row[i];
+	*row = p->by_source ? p->row : m->c->tables.transposed_row[i];
 	return w + (size_t)source * *row;
 }
 
@@ -67,8 +67,8 @@ static const float *weights_by_target(const Lower *m, const Panel *p, uint32_t *
 {
 	uint32_t i = (uint32_t)(p - m->l->panel);
 
-	*row = p->by_source ? m->c->copy_row[i] : p->row;
-	return p->by_source ? m->copies + m->c->copy[i] : m->w + p->at;
+	*row = p->by_source ? m->c->tables.transposed_row[i] : p->row;
+	return p->by_source ? m->copies + m->c->tables.transposed_at[i] : m->w + p->at;
 }
 
 /* Where sums begin that target cpu begins with these: NULL, zeros or weights of the true unit. */
@@ -189,7 +189,7 @@ static void lower_load(Lower *m)
 		add(m, STEP_LOAD);
 	else if (l->has_links || l->copies_inputs)
 		add(m, STEP_SCATTER);
-	if (m->b->has_masks && m->learn)
+	if (m->b->csr.used && m->learn)
 		add(m, STEP_MARK);
 }
 
@@ -298,7 +298,7 @@ static void lower_gradient(Lower *m, const Step *st)
 	d->depth = panel_rows(p);
 	d->cols = panel_cols(p);
 	d->at = p->at;
-	d->panel = m->c->number[p - m->l->panel];
+	d->panel = m->c->tables.panel_number[p - m->l->panel];
 	d->sum_row = p->row;
 	d->wide = d->c_col % 4 == 0;
 }
@@ -314,7 +314,7 @@ static void lower_gradient_index(Lower *m, const Step *st)
 	d->depth = p->sources;
 	d->bias = p->bias;
 	d->at = p->at;
-	d->panel = m->c->number[p - m->l->panel];
+	d->panel = m->c->tables.panel_number[p - m->l->panel];
 	d->sum_row = p->row;
 }
 
@@ -326,7 +326,7 @@ static void lower_gradient_links(Lower *m, const Step *st)
 	d->c_col = st->part->col;
 	d->links = list->links;
 	d->at = st->panel->at;
-	d->panel = m->c->number[st->panel - m->l->panel];
+	d->panel = m->c->tables.panel_number[st->panel - m->l->panel];
 	d->col = link_columns(m, &list->forward, list->links);
 	d->to = device_put(&m->b->memory, list->to, list->links * sizeof *list->to);
 }
@@ -506,9 +506,9 @@ static void lower_columns(Cuda *c, DeviceMemory *to)
 	c->job.input_columns = ins;
 	c->job.ones = device_put(to, ones, one * sizeof *ones);
 	c->job.one_columns = one;
-	c->input = in;
-	c->ones = ones;
-	c->output = out;
+	c->tables.input = in;
+	c->tables.ones = ones;
+	c->tables.output = out;
 	c->job.output = device_put(to, out, net->outputs * sizeof *out);
 	c->job.outputs = net->outputs;
 	c->job.output_col = l->outputs == 1 ? out[0] : 0;
@@ -539,9 +539,9 @@ void lower_data(Cuda *c, DeviceBound *b)
 	Lower m = { .c = c, .p = c->cpu, .l = c->cpu->layout, .b = b };
 
 	b->data = (DeviceData){ .inputs = d->inputs, .targets = d->y ? d->targets : 0, .code_count = d->code_count };
-	b->has_masks = from->index;
-	b->has_values = b->has_short = false;
-	b->list_numbers = b->list_longest = 0;
+	b->csr.used = from->index;
+	b->csr.has_values = b->csr.has_padded = false;
+	b->csr.entries = b->csr.longest = 0;
 	b->middle = (float)from->scorer.middle;
 	b->longest = from->longest;
 	b->ticks = from->ticks;
@@ -553,11 +553,11 @@ void lower_data(Cuda *c, DeviceBound *b)
 	data_put(c, b);
 	if (!c->job.input)
 		lower_columns(c, &c->weights);
-	lower_watched(c, c->watched);
+	lower_watched(c, c->watch.units);
 	c->job.timed = c->net->timed;
 	lower_list(&m, &from->learn, &b->learn, true);
 	b->learn_step = m.step;
 	lower_list(&m, &from->test, &b->test, false);
 	b->test_step = m.step;
-	b->generated = NULL;
+	b->kernels = NULL;
 }

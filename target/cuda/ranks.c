@@ -36,7 +36,7 @@ static void leaves_run(const Shared *s, uint32_t mode, uint32_t first, uint32_t 
 	work_run(c, &w);
 	if (mode == JOB_SUM)
 		guard_summed(c, &w, first, end - first);
-	gpu_download(c->gpu, c->leaf_tally + first, c->device_tally, (end - first) * sizeof(Tally));
+	gpu_download(c->gpu, c->ranks.leaf_tally + first, c->device_tally, (end - first) * sizeof(Tally));
 }
 
 /* Sums of the maximal subtrees among leaves low .. high - 1, a subtree. */
@@ -53,7 +53,7 @@ static void subtrees_run(const Shared *s, uint32_t low, uint32_t high)
 		return;
 	}
 	leaves_run(s, JOB_SUM, low, high);
-	float **to = &c->share_sum[s->out->sums];
+	float **to = &c->ranks.sum[s->out->sums];
 	if (!*to)
 		*to = NEW(&c->cx->keep, c->floats, float);
 	gpu_download(c->gpu, *to, c->job.pending, c->floats * sizeof(float));
@@ -68,14 +68,14 @@ static Status partial_sums(Program *p, const Batch *b, uint32_t first, uint32_t 
 
 	if (*stop)
 		return MP_STOPPED;
-	if (!c->leaf_tally)
-		c->leaf_tally = NEW(&c->cx->keep, MAX_LEAVES, Tally);
-	if (!c->share_total || c->share_floats != c->floats) { /* the layout may have changed */
-		memset(c->share_sum, 0, sizeof c->share_sum);
-		c->share_total = NEW(&c->cx->keep, c->floats, float);
-		c->share_floats = c->floats;
+	if (!c->ranks.leaf_tally)
+		c->ranks.leaf_tally = NEW(&c->cx->keep, MAX_LEAVES, Tally);
+	if (!c->ranks.total || c->ranks.floats != c->floats) { /* the layout may have changed */
+		memset(c->ranks.sum, 0, sizeof c->ranks.sum);
+		c->ranks.total = NEW(&c->cx->keep, c->floats, float);
+		c->ranks.floats = c->floats;
 	}
-	*out = (Share){ .floats = c->floats, .total = c->share_total, .tally = c->leaf_tally };
+	*out = (Share){ .floats = c->floats, .total = c->ranks.total, .tally = c->ranks.leaf_tally };
 	if (first == last)
 		return MP_OK;
 	if (learn)
@@ -97,7 +97,7 @@ static void use_total(Program *p)
 {
 	Cuda *c = cuda_of(p);
 
-	gpu_upload(c->gpu, c->job.pending, c->share_total, c->floats * sizeof(float));
+	gpu_upload(c->gpu, c->job.pending, c->ranks.total, c->floats * sizeof(float));
 	c->pending_full = true;
 	guard_pending(c);
 }

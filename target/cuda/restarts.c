@@ -68,7 +68,7 @@ static bool lanes_fit(const Cuda *c, const Restarts *all)
 	const Options *o = c->opt;
 	const Layout *l = c->cpu->layout;
 
-	if (!seed_suits_thread(c->net, o, c->now->of) || l->own_errors || !c->now->right_here)
+	if (!seed_suits_thread(c->net, o, c->bound->source) || l->own_errors || !c->bound->right_here)
 		return false;
 	for (uint32_t i = 0; i < l->forwards; i++) {
 		const Part *p = &l->part[l->forward[i]];
@@ -153,11 +153,11 @@ static bool source_make(LaneRun *r)
 		               .error = o->error,
 		               .offset = (float)o->prime_offset,
 		               .threshold = (float)o->threshold,
-		               .middle = c->now->middle,
+		               .middle = c->bound->middle,
 		               .threads = c->gpu->driver ? LANE_THREADS : c->gpu->block_threads,
 		               .shared = c->gpu->block_shared };
 	source_units(s, c->cpu->layout);
-	if (!source_data(s, c->now->of))
+	if (!source_data(s, c->bound->source))
 		return false;
 	update_fill(o, 1, 0, 1, &u);
 	memcpy(s->param, u.param, sizeof s->param);

@@ -39,8 +39,8 @@ static uint64_t row_bytes(const Cuda *c) { return (uint64_t)c->job.cols * sizeof
 /* Rows of a team: as many as a quarter of the memory has room for. */
 static uint32_t rows_wanted(const Cuda *c, uint32_t teams)
 {
-	uint64_t rows = c->net->timed ? max_u64(SEQUENCES * c->gpu->chunk_rows, c->now->longest) : c->gpu->chunk_rows;
-	uint64_t least = c->net->timed ? c->now->longest : LEAST_ROWS;
+	uint64_t rows = c->net->timed ? max_u64(SEQUENCES * c->gpu->chunk_rows, c->bound->longest) : c->gpu->chunk_rows;
+	uint64_t least = c->net->timed ? c->bound->longest : LEAST_ROWS;
 
 	while (rows > least && rows * teams * row_bytes(c) > c->gpu->memory / 4)
 		rows = max_u64(rows / 2, least);
@@ -53,8 +53,8 @@ static uint32_t rows_wanted(const Cuda *c, uint32_t teams)
 void device_rows_take(Cuda *c)
 {
 	Job *j = &c->job;
-	uint32_t teams = min_u32(leaf_count(c->now->examples), c->gpu->blocks), rows = rows_wanted(c, teams);
-	uint32_t words = c->now->has_masks ? (uint32_t)ceil_div(max_u64(rows, j->row_capacity), 32) : 0;
+	uint32_t teams = min_u32(leaf_count(c->bound->examples), c->gpu->blocks), rows = rows_wanted(c, teams);
+	uint32_t words = c->bound->csr.used ? (uint32_t)ceil_div(max_u64(rows, j->row_capacity), 32) : 0;
 
 	if (c->row_teams < teams || j->row_capacity < rows || j->mask_words < words || !j->buf[BUF_ACT]) {
 		uint64_t all;
@@ -94,141 +94,111 @@ static void sums_take(Cuda *c, uint32_t leaves)
 
 /* ---- schedule ---- */
 
-/* The place of a case in the slot of the job: rows of one case are adjacent. */
-static uint64_t push_streamed(Cuda *c, uint64_t number)
+/* One more element of `size` bytes. */
+static void *push(Cuda *c, HostArray *a, size_t size)
 {
-	Schedule *s = c->schedule;
-
-	if (s->streams && s->stream[s->streams - 1] == number)
-		return s->streams - 1;
-	if (s->streams == s->stream_cap)
-		s->stream = arena_reserve(&c->cx->keep, s->stream, s->streams, &s->stream_cap, sizeof *s->stream);
-	s->stream[s->streams++] = number;
-	return s->streams - 1;
+	if (a->count == a->capacity)
+		a->at = arena_reserve(&c->cx->keep, a->at, a->count, &a->capacity, size);
+	return (char *)a->at + a->count++ * size;
 }
 
-/* A row of the case: its tick, of so many; step: of its sequence, which has `steps`. */
-static void push_case(Cuda *c, uint64_t given, uint32_t tick, uint32_t ticks, uint64_t step, uint64_t steps)
+/* The place of a case in the slot of a streamed job. Ticks of one case follow each other: they share it. */
+static uint64_t push_slot_case(Cuda *c, uint64_t number)
+{
+	HostArray *slot = &c->schedule->slot;
+
+	if (!slot->count || ((const uint64_t *)slot->at)[slot->count - 1] != number)
+		*(uint64_t *)push(c, slot, sizeof number) = number;
+	return slot->count - 1;
+}
+
+/* A row: tick `tick` of `ticks` of a case, step `step` of `steps` of the sequence that the case is in. */
+static void push_row(Cuda *c, uint64_t number, uint32_t tick, uint32_t ticks, uint64_t step, uint64_t steps)
 {
 	Schedule *s = c->schedule;
-	uint64_t number = given;
-
-	if (c->now->streamed)
-		number = push_streamed(c, number);
-	if (s->case_count == s->case_cap)
-		s->cases = arena_reserve(&c->cx->keep, s->cases, s->case_count, &s->case_cap, sizeof *s->cases);
-	if (c->noise && s->numbers == s->number_cap)
-		s->number = arena_reserve(&c->cx->keep, s->number, s->numbers, &s->number_cap, sizeof *s->number);
-	if (c->noise)
-		s->number[s->numbers++] = (RowNumber){ .number = given, .tick = tick };
-	const TickPlan *t = &c->now->ticks;
+	const TickPlan *t = &c->bound->ticks;
 	bool cut = step + 1 == steps || !ticks_carry(t, step), last = tick + 1 == ticks;
-	bool watched = c->watched.count && c->watched_tick != LAST_TICK ? tick == c->watched_tick : last;
-	s->cases[s->case_count++] = (uint32_t)number | (cut ? ROW_CUT : 0) | (tick < t->targets_from ? ROW_NO_TARGETS : 0) |
-	                            (tick >= t->inputs_end ? ROW_NO_INPUTS : 0) | (last ? 0 : ROW_NOT_LAST) |
-	                            (watched ? 0 : ROW_NOT_WATCHED);
-}
+	bool watched = c->watch.units.count && c->watch.tick != LAST_TICK ? tick == c->watch.tick : last;
+	uint64_t at = c->bound->streamed ? push_slot_case(c, number) : number;
 
-static void push_step(Cuda *c, uint32_t row)
-{
-	Schedule *s = c->schedule;
-
-	if (s->step_rows == s->step_row_cap)
-		s->step_row = arena_reserve(&c->cx->keep, s->step_row, s->step_rows, &s->step_row_cap, sizeof *s->step_row);
-	s->step_row[s->step_rows++] = row;
+	if (c->noise)
+		*(RowNumber *)push(c, &s->number, sizeof(RowNumber)) = (RowNumber){ .number = number, .tick = tick };
+	*(uint32_t *)push(c, &s->cases, sizeof(uint32_t)) =
+		(uint32_t)at | (cut ? ROW_CUT : 0) | (tick < t->targets_from ? ROW_NO_TARGETS : 0) |
+		(tick >= t->inputs_end ? ROW_NO_INPUTS : 0) | (last ? 0 : ROW_NOT_LAST) | (watched ? 0 : ROW_NOT_WATCHED);
 }
 
 static void push_step_at(Cuda *c)
 {
 	Schedule *s = c->schedule;
 
-	if (s->step_ats == s->step_at_cap)
-		s->step_at = arena_reserve(&c->cx->keep, s->step_at, s->step_ats, &s->step_at_cap, sizeof *s->step_at);
-	s->step_at[s->step_ats++] = (uint32_t)s->step_rows;
+	*(uint32_t *)push(c, &s->step_at, sizeof(uint32_t)) = (uint32_t)s->step_row.count;
 }
 
-static void push_slice(Cuda *c, DeviceSlice slice)
+static void push_leaf(Cuda *c, DeviceLeaf leaf) { *(DeviceLeaf *)push(c, &c->schedule->leaf, sizeof leaf) = leaf; }
+static void push_chunk(Cuda *c, DeviceChunk chunk)
 {
-	Schedule *s = c->schedule;
-
-	if (s->slices == s->slice_cap)
-		s->slice = arena_reserve(&c->cx->keep, s->slice, s->slices, &s->slice_cap, sizeof *s->slice);
-	s->slice[s->slices++] = slice;
+	*(DeviceChunk *)push(c, &c->schedule->chunk, sizeof chunk) = chunk;
 }
 
-static DeviceChunk *push_chunk(Cuda *c, DeviceChunk chunk)
+static void push_update(Cuda *c, DeviceUpdate update)
 {
-	Schedule *s = c->schedule;
-
-	if (s->chunks == s->chunk_cap)
-		s->chunk = arena_reserve(&c->cx->keep, s->chunk, s->chunks, &s->chunk_cap, sizeof *s->chunk);
-	s->chunk[s->chunks] = chunk;
-	return &s->chunk[s->chunks++];
+	*(DeviceUpdate *)push(c, &c->schedule->update, sizeof update) = update;
 }
 
 static uint64_t example_number(const Work *w, uint64_t i) { return w->example ? w->example[i] : w->first + i; }
 
-/* Rows of a chunk by time step, for every block of a team, which takes whole sequences. begin: [examples + 1] first
- * rows. */
+/* The share of every block of a team, which takes whole sequences: its rows by time step. begin: [examples + 1] first
+ * row of each sequence. */
 static void slices_make(Cuda *c, const uint32_t *begin, uint32_t examples)
 {
+	Schedule *s = c->schedule;
+
 	for (uint32_t member = 0; member < c->team_blocks; member++) {
 		uint32_t first = (uint32_t)((uint64_t)examples * member / c->team_blocks);
 		uint32_t end = (uint32_t)((uint64_t)examples * (member + 1) / c->team_blocks), steps = 0;
-		DeviceSlice slice = { .first = begin[first],
-			                  .rows = begin[end] - begin[first],
-			                  .step_at = c->schedule->step_ats };
+		DeviceSlice slice = { .first = begin[first], .rows = begin[end] - begin[first], .step_at = s->step_at.count };
 		for (uint32_t e = first; e < end; e++)
 			steps = max_u32(steps, begin[e + 1] - begin[e]);
 		for (uint32_t time = 0; time < steps; time++) {
 			push_step_at(c);
 			for (uint32_t e = first; e < end; e++)
 				if (begin[e] + time < begin[e + 1])
-					push_step(c, begin[e] + time);
+					*(uint32_t *)push(c, &s->step_row, sizeof(uint32_t)) = begin[e] + time;
 		}
 		push_step_at(c);
 		slice.steps = steps;
-		push_slice(c, slice);
+		*(DeviceSlice *)push(c, &s->slice, sizeof slice) = slice;
 	}
 }
 
-static void push_leaf(Cuda *c, DeviceLeaf leaf)
-{
-	Schedule *s = c->schedule;
-
-	if (s->leaves == s->leaf_cap)
-		s->leaf = arena_reserve(&c->cx->keep, s->leaf, s->leaves, &s->leaf_cap, sizeof *s->leaf);
-	s->leaf[s->leaves++] = leaf;
-}
-
-/* Is an example one row, the case of its number, with the flags of any other? */
+/* Is each example one row, whose number is that of its case, with the flags of any other? */
 static bool rows_plain(const Cuda *c)
 {
-	return c->now->longest == 1 && !c->net->timed && !c->noise && !c->now->streamed &&
-	       run_examples(c->net, c->now->of) == c->now->of->cases;
+	return c->bound->longest == 1 && !c->net->timed && !c->noise && !c->bound->streamed &&
+	       run_examples(c->net, c->bound->source) == c->bound->source->cases;
 }
 
+/* Examples i .. end - 1, which are plain rows, as a leaf of one chunk. */
 static void leaf_plain(Cuda *c, const Work *w, uint64_t i, uint64_t end)
 {
 	Schedule *s = c->schedule;
-	DeviceLeaf leaf = { .chunk = s->chunks, .chunks = 1 };
-	uint64_t at = s->case_count;
-
-	push_chunk(c, (DeviceChunk){ .cases = at, .rows = (uint32_t)(end - i), .fresh = true, .slice = s->slices });
-	push_leaf(c, leaf);
-	push_case(c, example_number(w, i), 0, 1, 0, 1);
-	uint32_t flags = s->cases[at] & ~ROW_CASE;
-	while (s->case_count + (end - i) > s->case_cap)
-		s->cases = arena_reserve(&c->cx->keep, s->cases, s->case_cap, &s->case_cap, sizeof *s->cases);
-	uint32_t *to = s->cases + at;
+	DeviceLeaf leaf = { .chunk = s->chunk.count, .chunks = 1 };
+	uint64_t at = s->cases.count, first = w->first + i, rows = end - i;
 	const uint64_t *from = w->example ? w->example + i : NULL;
-	uint64_t first = w->first + i, rows = end - i;
+
+	push_chunk(c, (DeviceChunk){ .cases = at, .rows = (uint32_t)rows, .fresh = true, .slice = s->slice.count });
+	push_leaf(c, leaf);
+	push_row(c, example_number(w, i), 0, 1, 0, 1);
+	while (at + rows > s->cases.capacity)
+		s->cases.at = arena_reserve(&c->cx->keep, s->cases.at, s->cases.capacity, &s->cases.capacity, sizeof(uint32_t));
+	uint32_t *to = (uint32_t *)s->cases.at + at, flags = *to & ~ROW_CASE;
 	for (uint64_t n = 1; n < rows; n++)
 		to[n] = (uint32_t)(from ? from[n] : first + n) | flags;
-	s->case_count = at + rows;
+	s->cases.count = at + rows;
 }
 
-/* Chunks of examples i .. end - 1 of a leaf. */
+/* Examples i .. end - 1 as a leaf. Sequences are not divided between chunks. */
 static void leaf_make(Cuda *c, const Work *w, uint64_t i, uint64_t end)
 {
 	if (rows_plain(c) && end > i && end - i <= c->job.row_capacity) {
@@ -238,55 +208,46 @@ static void leaf_make(Cuda *c, const Work *w, uint64_t i, uint64_t end)
 	Schedule *s = c->schedule;
 	bool whole = c->net->timed != 0;
 	uint32_t *begin = whole ? NEW(&c->temp, c->job.row_capacity + 1, uint32_t) : NULL, examples = 0;
-	DeviceLeaf leaf = { .chunk = s->chunks };
-	DeviceChunk chunk = { .cases = s->case_count, .fresh = true };
+	DeviceLeaf leaf = { .chunk = s->chunk.count };
+	DeviceChunk chunk = { .cases = s->cases.count, .fresh = true };
 
-	if (w->solo && w->solo->cases && end - i <= c->job.row_capacity) { /* every network has its own, a row for each */
+	if (w->solo && w->solo->cases && end - i <= c->job.row_capacity) { /* numbers of cases are the network's own */
 		chunk.rows = (uint32_t)(end - i);
-		s->case_count += end - i;
+		s->cases.count += end - i;
 		i = end;
 	}
 	for (; i < end; i++) {
 		uint64_t first, count;
-		run_example(c->net, c->now->of, example_number(w, i), &first, &count);
-		uint32_t tick = 0, ticks = ticks_case(&c->now->ticks, c->now->of, first);
-		uint64_t rows = ticks_example(&c->now->ticks, c->now->of, first, count);
+		run_example(c->net, c->bound->source, example_number(w, i), &first, &count);
+		uint32_t tick = 0, ticks = ticks_case(&c->bound->ticks, c->bound->source, first);
+		uint64_t rows = ticks_example(&c->bound->ticks, c->bound->source, first, count);
 		for (uint64_t k = 0; k < rows; k++) {
 			if (chunk.rows && chunk.rows + (whole && !k ? rows : 1) > c->job.row_capacity) {
-				chunk.slice = s->slices;
+				chunk.slice = s->slice.count;
 				if (whole)
 					slices_make(c, begin, examples);
 				push_chunk(c, chunk);
-				chunk = (DeviceChunk){ .cases = s->case_count };
+				chunk = (DeviceChunk){ .cases = s->cases.count };
 				examples = 0;
 			}
 			if (whole && !k)
 				begin[examples++] = chunk.rows;
-			push_case(c, first, tick, ticks, k, rows);
+			push_row(c, first, tick, ticks, k, rows);
 			if (++tick == ticks && k + 1 < rows) {
 				tick = 0;
-				ticks = ticks_case(&c->now->ticks, c->now->of, ++first);
+				ticks = ticks_case(&c->bound->ticks, c->bound->source, ++first);
 			}
 			chunk.rows++;
 			if (whole)
 				begin[examples] = chunk.rows;
 		}
 	}
-	chunk.slice = s->slices;
+	chunk.slice = s->slice.count;
 	if (whole)
 		slices_make(c, begin, examples);
 	push_chunk(c, chunk);
-	leaf.chunks = (uint32_t)(s->chunks - leaf.chunk);
+	leaf.chunks = (uint32_t)(s->chunk.count - leaf.chunk);
 	push_leaf(c, leaf);
-}
-
-static void push_update(Cuda *c, DeviceUpdate u)
-{
-	Schedule *s = c->schedule;
-
-	if (s->updates == s->update_cap)
-		s->update = arena_reserve(&c->cx->keep, s->update, s->updates, &s->update_cap, sizeof *s->update);
-	s->update[s->updates++] = u;
 }
 
 /* Examples from `at` on. */
@@ -295,7 +256,7 @@ static void update_make(Cuda *c, const Work *w, uint64_t at, uint64_t count, uin
 	Schedule *s = c->schedule;
 	uint32_t leaves = leaf_count(count), from = w->leaf_first, end = w->leaf_end ? w->leaf_end : leaves;
 	DeviceUpdate u = {
-		.leaf = s->leaves, .leaves = end - from, .param = w->same ? 0 : (uint32_t)number, .ends_epoch = ends
+		.leaf = s->leaf.count, .leaves = end - from, .param = w->same ? 0 : (uint32_t)number, .ends_epoch = ends
 	};
 
 	for (uint32_t leaf = from; leaf < end; leaf++) {
@@ -324,18 +285,18 @@ static uint64_t epochs_cut(const Work *w, uint64_t count)
 static bool schedule_kept(Cuda *c, const Work *w)
 {
 	Schedule *s = c->schedule;
-	const TickPlan *t = &c->now->ticks;
+	const TickPlan *t = &c->bound->ticks;
 	uint64_t key[SCHEDULE_KEY] = {
-		w->examples,      w->batch,        min_u64(w->count, ceil_div(w->examples, w->batch)),
-		w->leaf_first,    w->leaf_end,     c->job.row_capacity,
-		c->watched.count, c->watched_tick, t->targets_from,
+		w->examples,          w->batch,      min_u64(w->count, ceil_div(w->examples, w->batch)),
+		w->leaf_first,        w->leaf_end,   c->job.row_capacity,
+		c->watch.units.count, c->watch.tick, t->targets_from,
 		t->inputs_end,
 	};
-	bool same = s->is_kept && memcmp(s->kept, key, sizeof key) == 0;
+	bool same = s->reusable && memcmp(s->key, key, sizeof key) == 0;
 
-	s->is_kept = work_repeats(w) && !w->solo && rows_plain(c);
-	memcpy(s->kept, key, sizeof key);
-	return same && s->is_kept;
+	s->reusable = work_repeats(w) && !w->solo && rows_plain(c);
+	memcpy(s->key, key, sizeof key);
+	return same && s->reusable;
 }
 
 /* Of a job with an order of examples: the next one is prepared while this one runs, in less time if it is not much
@@ -347,6 +308,15 @@ static uint64_t prepared_updates(const Work *w)
 	return min_u64(most, max_u64(LEAST_PREPARED, PREPARED_GROWTH * w->passed));
 }
 
+static void schedule_clear(Schedule *s)
+{
+	HostArray *all[] = { &s->update, &s->leaf,    &s->chunk,    &s->slice, &s->cases,
+		                 &s->number, &s->step_at, &s->step_row, &s->slot };
+
+	for (size_t i = 0; i < COUNT(all); i++)
+		all[i]->count = 0;
+}
+
 /* Returns how many updates there are in all; if they repeat from epoch to epoch, the schedule has those of one. kept:
  * the device has it. */
 static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
@@ -354,7 +324,7 @@ static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
 	Schedule *s = c->schedule;
 	uint64_t each = max_u64(1, w->batch * c->net->links), most = max_u64(1, (uint64_t)(JOB_WORK / (double)each));
 	bool one_epoch = work_repeats(w) && ceil_div(w->examples, w->batch) <= LISTED_UPDATES; /* lists are those of it */
-	bool listed = c->now->has_short && !one_epoch;
+	bool listed = c->bound->csr.has_padded && !one_epoch;
 	uint64_t count = min_u64(w->count, min_u64(most, listed ? LISTED_UPDATES : JOB_UPDATES)), done = w->done, at = 0;
 
 	if (w->solo) /* whole epochs */
@@ -366,14 +336,13 @@ static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
 	if (w->from)
 		w->from->prepare(w->from->of, w->passed + count);
 
-	if (c->now->streamed && w->mode == JOB_UPDATE)
-		count = min_u64(count, max_u64(1, c->now->slot_cases / (w->batch * c->now->longest)));
+	if (c->bound->streamed && w->mode == JOB_UPDATE)
+		count = min_u64(count, max_u64(1, c->bound->slot_cases / (w->batch * c->bound->longest)));
 
 	*kept = schedule_kept(c, w);
 	if (*kept)
 		return count;
-	s->updates = s->leaves = s->chunks = s->slices = s->case_count = s->step_ats = s->step_rows = s->numbers =
-		s->streams = 0;
+	schedule_clear(s);
 	if (w->mode == JOB_APPLY) {
 		push_update(c, (DeviceUpdate){ 0 });
 		return 1;
@@ -398,7 +367,7 @@ static double *params_of(Cuda *c, const Work *w, uint64_t *count)
 		*count = w->solo->networks * w->solo->params;
 		return (double *)w->solo->param;
 	}
-	*count = w->update ? (w->same ? 1 : min_u64(w->count, c->schedule->updates)) : 0;
+	*count = w->update ? (w->same ? 1 : min_u64(w->count, c->schedule->update.count)) : 0;
 	double *param = NEW(&c->temp, *count * P_COUNT + 1, double);
 
 	for (uint64_t k = 0; k < *count; k++)
@@ -428,20 +397,20 @@ static void parts_take(Cuda *c, const Work *w, uint64_t updates, CallPart part[P
 	uint64_t params, n = 0;
 	const double *param = params_of(c, w, &params);
 	const Solo *o = w->solo;
-	uint64_t networks = o ? o->networks : 1, cases = o && o->cases ? 0 : s->case_count;
+	uint64_t networks = o ? o->networks : 1, cases = o && o->cases ? 0 : s->cases.count;
 	const CallPart all[PARTS] = {
 		[PART_RESULT] = { o ? o->result : NULL, networks * sizeof(JobResult), 0 },
 		[PART_TALLY] = { o ? o->tally : w->tally, (o ? networks * SOLO_EPOCHS : w->epochs) * sizeof *w->tally, 0 },
 		[PART_BARRIER] = { NULL, (2 + TEAM_BARRIERS * (uint64_t)c->teams) * sizeof(uint32_t), 0 },
 		[PART_COUNTED] = { o || !w->examples ? NULL : counted_make(c, w, updates), o ? 0 : updates, 0 },
-		[PART_UPDATE] = { s->update, s->updates * sizeof *s->update, 0 },
-		[PART_LEAF] = { s->leaf, s->leaves * sizeof *s->leaf, 0 },
-		[PART_CHUNK] = { s->chunk, s->chunks * sizeof *s->chunk, 0 },
-		[PART_SLICE] = { s->slice, s->slices * sizeof *s->slice, 0 },
-		[PART_CASES] = { s->cases, cases * sizeof *s->cases, 0 },
-		[PART_NUMBER] = { s->number, s->numbers * sizeof *s->number, 0 },
-		[PART_STEP_AT] = { s->step_at, s->step_ats * sizeof *s->step_at, 0 },
-		[PART_STEP_ROW] = { s->step_row, s->step_rows * sizeof *s->step_row, 0 },
+		[PART_UPDATE] = { s->update.at, s->update.count * sizeof(DeviceUpdate), 0 },
+		[PART_LEAF] = { s->leaf.at, s->leaf.count * sizeof(DeviceLeaf), 0 },
+		[PART_CHUNK] = { s->chunk.at, s->chunk.count * sizeof(DeviceChunk), 0 },
+		[PART_SLICE] = { s->slice.at, s->slice.count * sizeof(DeviceSlice), 0 },
+		[PART_CASES] = { s->cases.at, cases * sizeof(uint32_t), 0 },
+		[PART_NUMBER] = { s->number.at, s->number.count * sizeof(RowNumber), 0 },
+		[PART_STEP_AT] = { s->step_at.at, s->step_at.count * sizeof(uint32_t), 0 },
+		[PART_STEP_ROW] = { s->step_row.at, s->step_row.count * sizeof(uint32_t), 0 },
 		[PART_PARAM] = { param, params * P_COUNT * sizeof *param, 0 },
 	};
 
@@ -450,11 +419,11 @@ static void parts_take(Cuda *c, const Work *w, uint64_t updates, CallPart part[P
 		part[i].at = n;
 		n = round_up(n + part[i].bytes, 64);
 	}
-	if (n > s->device_cap) {
-		s->device_cap = 2 * n;
-		s->device = device_alloc(&c->calls, s->device_cap);
-		s->bytes = gpu_host_memory(&c->calls, s->device_cap);
-		s->kept_at = 0;
+	if (n > s->capacity) {
+		s->capacity = 2 * n;
+		s->device = device_alloc(&c->calls, s->capacity);
+		s->host = gpu_host_memory(&c->calls, s->capacity);
+		s->tables_at = 0;
 	}
 	s->used = n;
 }
@@ -467,13 +436,13 @@ static void call_upload(Cuda *c, const CallPart part[PARTS], bool beside, bool k
 	Schedule *s = c->schedule;
 	uint64_t changing = part[PART_UPDATE].at;
 
-	kept = kept && s->kept_at == changing;
-	s->kept_at = changing;
-	memset(s->bytes, 0, changing);
+	kept = kept && s->tables_at == changing;
+	s->tables_at = changing;
+	memset(s->host, 0, changing);
 	for (int i = 0; i < (kept ? PART_UPDATE : PARTS); i++)
 		if (part[i].from && part[i].bytes)
-			memcpy(s->bytes + part[i].at, part[i].from, part[i].bytes);
-	gpu_upload_begin(c->gpu, s->device, s->bytes, kept ? changing : s->used, beside ? STREAM_COPY : STREAM_COMPUTE);
+			memcpy(s->host + part[i].at, part[i].from, part[i].bytes);
+	gpu_upload_begin(c->gpu, s->device, s->host, kept ? changing : s->used, beside ? STREAM_COPY : STREAM_COMPUTE);
 }
 
 static void out_take(Cuda *c, const Work *w, Job *j)
@@ -483,18 +452,18 @@ static void out_take(Cuda *c, const Work *w, Job *j)
 	j->out = NULL;
 	if (!w->out)
 		return;
-	if (!c->now->streamed) /* places in a slot begin at 0 */
-		run_example(c->net, c->now->of, w->first, &j->out_first, &unused);
-	if (n > c->out_cap) {
-		c->out = device_alloc(&c->calls, n * sizeof *c->out);
-		c->out_cap = n;
+	if (!c->bound->streamed) /* places in a slot begin at 0 */
+		run_example(c->net, c->bound->source, w->first, &j->out_first, &unused);
+	if (n > c->outputs.device_capacity) {
+		c->outputs.device = device_alloc(&c->calls, n * sizeof *c->outputs.device);
+		c->outputs.device_capacity = n;
 	}
-	j->out = c->out;
+	j->out = c->outputs.device;
 }
 
 static void job_fill(Cuda *c, const Work *w, Job *j, uint64_t updates)
 {
-	const DeviceBound *b = c->now;
+	const DeviceBound *b = c->bound;
 
 	j->mode = w->mode;
 	j->teams = c->teams;
@@ -507,7 +476,7 @@ static void job_fill(Cuda *c, const Work *w, Job *j, uint64_t updates)
 	j->threshold = (float)c->opt->threshold;
 	j->pending_full = c->pending_full && w->mode == JOB_SUM;
 	j->updates = updates;
-	j->updates_cycle = max_u64(1, c->schedule->updates);
+	j->updates_cycle = max_u64(1, c->schedule->update.count);
 	j->until_error = w->until ? w->until->error : -1; /* of a test: not asked for */
 	j->until_right = j->until_within = 2;
 	if (w->until) {
@@ -555,7 +524,7 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 
 	*r = (JobRun){ .work = *w };
 	c->schedule = r->schedule = &c->schedules[c->schedule == c->schedules];
-	shape_choose(c, count / all * c->now->longest, leaves, c->gpu->blocks, &c->teams, &c->team_blocks);
+	shape_choose(c, count / all * c->bound->longest, leaves, c->gpu->blocks, &c->teams, &c->team_blocks);
 	if (c->half) /* a block has a slice */
 		c->team_blocks =
 			min_u32(c->team_blocks, (uint32_t)ceil_div(max_u64(1, ceil_div(count, all)), half_slice_rows(all)));
@@ -578,7 +547,7 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 		return false;
 	}
 	if (w->solo)
-		solo_fill(w->solo, j, c->schedule->case_count);
+		solo_fill(w->solo, j, c->schedule->cases.count);
 	parts_take(c, w, r->updates, part);
 	j->result = part_of(c, &part[PART_RESULT]);
 	j->tally = part_of(c, &part[PART_TALLY]);
@@ -593,10 +562,10 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 	j->step_row = part_of(c, &part[PART_STEP_ROW]);
 	j->counted = part_of(c, &part[PART_COUNTED]);
 	j->param = part_of(c, &part[PART_PARAM]);
-	if (c->now->streamed)
-		slot_fill(c, c->schedule == c->schedules ? 0 : 1, r->schedule->stream, r->schedule->streams, &j->data);
+	if (c->bound->streamed)
+		slot_fill(c, c->schedule == c->schedules ? 0 : 1, r->schedule->slot.at, r->schedule->slot.count, &j->data);
 	r->beside = is_prepared(w);
-	call_upload(c, part, r->beside || w->solo || c->now->streamed, kept);
+	call_upload(c, part, r->beside || w->solo || c->bound->streamed, kept);
 	if (r->images && r->beside)
 		gpu_start(c->gpu, r->images, j, images_blocks(c, r), STREAM_COPY);
 	arena_free(&c->temp);
@@ -610,14 +579,14 @@ void job_start(Cuda *c, JobRun *r, const Tally *tally)
 	gpu_copies_wait(c->gpu);
 	const CallPart *p = &r->part[PART_TALLY];
 	Schedule *s = r->schedule;
-	if (tally && memcmp(s->bytes + p->at, tally, p->bytes) != 0) { /* has changed since the job was prepared */
-		memcpy(s->bytes + p->at, tally, p->bytes);
-		gpu_upload_begin(c->gpu, (char *)s->device + p->at, s->bytes + p->at, p->bytes, STREAM_COMPUTE);
+	if (tally && memcmp(s->host + p->at, tally, p->bytes) != 0) { /* has changed since the job was prepared */
+		memcpy(s->host + p->at, tally, p->bytes);
+		gpu_upload_begin(c->gpu, (char *)s->device + p->at, s->host + p->at, p->bytes, STREAM_COMPUTE);
 	}
 	if (r->images && !r->beside)
 		gpu_start(c->gpu, r->images, &r->job, images_blocks(c, r), STREAM_COMPUTE);
 	gpu_start(c->gpu, r->kernel, &r->job, r->job.teams * r->job.team_blocks, STREAM_COMPUTE);
-	gpu_download_begin(c->gpu, s->bytes, s->device, p->at + p->bytes, STREAM_COMPUTE);
+	gpu_download_begin(c->gpu, s->host, s->device, p->at + p->bytes, STREAM_COMPUTE);
 	if (r->event)
 		gpu_event_record(c->gpu, r->event);
 }
@@ -633,10 +602,10 @@ uint64_t job_finish(Cuda *c, JobRun *r)
 		gpu_event_wait(c->gpu, r->event);
 	else
 		gpu_wait(c->gpu);
-	memcpy(&result, s->bytes, sizeof result);
-	memcpy(w->solo ? w->solo->tally : w->tally, s->bytes + tally->at, tally->bytes);
+	memcpy(&result, s->host, sizeof result);
+	memcpy(w->solo ? w->solo->tally : w->tally, s->host + tally->at, tally->bytes);
 	if (w->solo)
-		memcpy(w->solo->result, s->bytes, r->part[PART_RESULT].bytes);
+		memcpy(w->solo->result, s->host, r->part[PART_RESULT].bytes);
 	if (w->out)
 		gpu_download(c->gpu, w->out, r->job.out, w->out_cases * r->job.watched_count * sizeof *w->out);
 	c->infinite |= result.infinite != 0 && !w->solo;
@@ -648,7 +617,7 @@ uint64_t work_run(Cuda *c, const Work *w)
 {
 	JobRun r;
 
-	if ((c->now->streamed && w->mode != JOB_APPLY) || is_prepared(w))
+	if ((c->bound->streamed && w->mode != JOB_APPLY) || is_prepared(w))
 		return stream_run(c, w);
 	if (!job_prepare(c, w, &r))
 		return NO_KERNEL;

@@ -94,12 +94,12 @@ static bool solo_fits(SoloRun *r)
 {
 	const Cuda *c = r->c;
 	const Options *o = c->opt;
-	const Data *d = c->now->of;
+	const Data *d = c->bound->source;
 
 	r->examples = run_examples(c->net, d);
 	r->batch = o->batch == BATCH_ALL ? r->examples : min_u64((uint64_t)o->batch, r->examples);
 	r->shuffled = o->shuffle < 0 ? r->batch < r->examples : o->shuffle != 0;
-	if (!seed_suits_block(c->net, o, d) || c->now->streamed || c->now->longest > 1)
+	if (!seed_suits_block(c->net, o, d) || c->bound->streamed || c->bound->longest > 1)
 		return false;
 	r->each = ceil_div(r->examples, r->batch);
 	r->scheduled = c->rule->needs_count || o->schedule != SCHEDULE_CONSTANT || o->warmup > 0;
@@ -123,7 +123,7 @@ static void on_threads(SoloSet *s, PoolFn *fn)
 /* ---- seeds ---- */
 
 static uint64_t w_row(const SoloRun *r) { return solo_floats(&r->c->job); }
-static uint64_t copy_row(const SoloRun *r) { return solo_copies(r->c->copy_floats); }
+static uint64_t copy_row(const SoloRun *r) { return solo_copies(r->c->transposed_floats); }
 
 /* v: [links] */
 static void weights_make(SoloSet *s, uint32_t i, uint64_t number, double *v)

@@ -11,11 +11,11 @@
 extern const Target target_cpu;
 
 /* Cases of so many examples, at most. */
-static uint64_t most_cases(const Cuda *c, uint64_t examples) { return examples * c->now->longest; }
+static uint64_t most_cases(const Cuda *c, uint64_t examples) { return examples * c->bound->longest; }
 
 bool stream_fits(const Cuda *c, uint64_t batch)
 {
-	return !c->now->streamed || most_cases(c, batch) <= c->now->slot_cases;
+	return !c->bound->streamed || most_cases(c, batch) <= c->bound->slot_cases;
 }
 
 /* ---- updates ---- */
@@ -91,7 +91,7 @@ static void ranges_cut(Ranges *r, uint32_t first, uint32_t end)
 {
 	const Cuda *c = r->c;
 
-	if (most_cases(c, range_examples(r, first, end)) <= c->now->slot_cases) {
+	if (most_cases(c, range_examples(r, first, end)) <= c->bound->slot_cases) {
 		r->range[r->used++] = (LeafRange){ first, end, 0 };
 		return;
 	}
@@ -135,12 +135,12 @@ static Work range_work(const Ranges *r, const LeafRange *of, Tally *tally)
 	if (!w.out)
 		return w;
 	leaf_range(r->count, r->leaves, of->first, &low, &n);
-	run_example(c->net, c->now->of, r->w->first, &first, &n);
-	run_example(c->net, c->now->of, r->w->first + low, &begin, &n);
+	run_example(c->net, c->bound->source, r->w->first, &first, &n);
+	run_example(c->net, c->bound->source, r->w->first + low, &begin, &n);
 	w.out += (begin - first) * c->job.watched_count;
 	w.out_cases = 0;
 	for (uint64_t e = 0; e < range_examples(r, of->first, of->end); e++) {
-		run_example(c->net, c->now->of, r->w->first + low + e, &begin, &n);
+		run_example(c->net, c->bound->source, r->w->first + low + e, &begin, &n);
 		w.out_cases += n;
 	}
 	return w;

@@ -27,8 +27,8 @@ static void cuda_caps(Caps *caps)
 static void forget_data(Cuda *c)
 {
 	for (int i = 0; i < DEVICE_BOUNDS; i++) {
-		c->bound[i].of = NULL;
-		device_free(&c->bound[i].memory);
+		c->bindings[i].source = NULL;
+		device_free(&c->bindings[i].memory);
 	}
 }
 
@@ -49,7 +49,6 @@ static Program *cuda_compile(Ctx *cx, const Plan *plan, const Options *opt)
 
 	c->cx = c->temp.cx = cx;
 	c->net = plan->net;
-	c->plan = plan;
 	c->opt = opt;
 	c->rule = &rules[opt->rule];
 	formula_parse(cx, c->rule, &c->formula);
@@ -64,7 +63,7 @@ static void attach_gpu(Ctx *cx, Cuda *c, Gpu *m)
 {
 	c->weights.gpu = c->rows.gpu = c->calls.gpu = m;
 	for (int i = 0; i < DEVICE_BOUNDS; i++)
-		c->bound[i].memory.gpu = m;
+		c->bindings[i].memory.gpu = m;
 	c->gpu = m;
 	arena_defer(&cx->keep, forget, c); /* before the gpu is closed */
 	c->device_tally = device_alloc(&c->calls, MAX_LEAVES * sizeof(Tally));
@@ -76,13 +75,13 @@ static void bound_make(Ctx *cx, Cuda *c, DeviceBound *b, const Data *data)
 	weights_download(c);
 	c->host_newer = true;
 	target_cpu.bind(cx, c->cpu, data);
-	if (c->layout != layout_of(c->cpu)) {
+	if (c->tables.layout != layout_of(c->cpu)) {
 		forget_data(c);
 		lower_weights(c);
 	}
 	device_free(&b->memory);
 	lower_data(c, b);
-	b->of = data;
+	b->source = data;
 }
 
 static void bind_to(Ctx *cx, Cuda *c, const Data *data)
@@ -90,14 +89,14 @@ static void bind_to(Ctx *cx, Cuda *c, const Data *data)
 	if (!c->gpu)
 		attach_gpu(cx, c, gpu_open(cx, cuda_own(c->opt)->device));
 	for (int i = 0; i < DEVICE_BOUNDS; i++)
-		if (c->bound[i].of == data) {
-			c->now = &c->bound[i];
+		if (c->bindings[i].source == data) {
+			c->bound = &c->bindings[i];
 			return;
 		}
-	DeviceBound *b = !c->bound[0].of || c->now == &c->bound[1] ? &c->bound[0] : &c->bound[1];
-	b->of = NULL;
+	DeviceBound *b = !c->bindings[0].source || c->bound == &c->bindings[1] ? &c->bindings[0] : &c->bindings[1];
+	b->source = NULL;
 	bound_make(cx, c, b, data);
-	c->now = b;
+	c->bound = b;
 	device_rows_take(c);
 }
 
@@ -149,8 +148,8 @@ static void cuda_apply(Program *p, const Update *u)
 		return;
 	guard_verify(c);
 	work_run(c, &(Work){ .mode = JOB_APPLY,
-	                     .examples = c->now->examples,
-	                     .batch = c->now->examples,
+	                     .examples = c->bound->examples,
+	                     .batch = c->bound->examples,
 	                     .count = 1,
 	                     .update = u,
 	                     .same = true,
@@ -166,7 +165,7 @@ static uint64_t cuda_run_updates(Program *p, const Updates *s)
 	uint64_t done, first = ceil_div(s->examples - s->done, s->batch), each = ceil_div(s->examples, s->batch);
 	uint64_t epochs = s->count > first ? min_u64(1 + ceil_div(s->count - first, each), MOST_EPOCHS) : 1;
 
-	if (c->pending_full || c->guarded || *s->stop || !stream_fits(c, min_u64(s->batch, s->examples)))
+	if (c->pending_full || c->guard.attached || *s->stop || !stream_fits(c, min_u64(s->batch, s->examples)))
 		return 0;
 	done = work_run(c, &(Work){ .mode = JOB_UPDATE,
 	                            .examples = s->examples,
@@ -190,7 +189,7 @@ static uint64_t cuda_run_updates(Program *p, const Updates *s)
 void cpu_ready(Cuda *c)
 {
 	weights_download(c);
-	target_cpu.rebind(c->cx, c->cpu, c->now->of);
+	target_cpu.rebind(c->cx, c->cpu, c->bound->source);
 	weights_refresh(c);
 }
 
@@ -200,8 +199,8 @@ static Status evaluate_cases(Cuda *c, uint64_t first, uint64_t count, const Stop
 	Status status;
 
 	cpu_ready(c);
-	target_cpu.watch->units(c->cpu, c->watched, c->watched_tick);
-	target_cpu.watch->cases(c->cpu, c->watched_cases);
+	target_cpu.watch->units(c->cpu, c->watch.units, c->watch.tick);
+	target_cpu.watch->cases(c->cpu, c->watch.cases);
 	status = target_cpu.evaluate(c->cpu, first, count, stop, out, t);
 	target_cpu.watch->cases(c->cpu, NULL);
 	return status;
@@ -238,20 +237,21 @@ static Status cuda_evaluate(Program *p, uint64_t first, uint64_t count, const St
 		return MP_OK;
 	if (*stop)
 		return MP_STOPPED;
-	if (c->watched_cases)
+	if (c->watch.cases)
 		return evaluate_cases(c, first, count, stop, out, t);
 	for (uint64_t e = first; out && e < first + count; e++) {
-		run_example(c->net, c->now->of, e, &begin, &some);
+		run_example(c->net, c->bound->source, e, &begin, &some);
 		cases += some;
 	}
 	uint64_t n = out ? cases * c->job.watched_count : 0;
-	if (n > c->host_out_cap) {
-		c->host_out = arena_grow_raw(&c->cx->keep, c->host_out, c->host_out_cap, n, sizeof *c->host_out);
-		c->host_out_cap = n;
+	if (n > c->outputs.host_capacity) {
+		c->outputs.host =
+			arena_grow_raw(&c->cx->keep, c->outputs.host, c->outputs.host_capacity, n, sizeof *c->outputs.host);
+		c->outputs.host_capacity = n;
 	}
-	test_run(c, first, count, out ? c->host_out : NULL, cases, &sum);
+	test_run(c, first, count, out ? c->outputs.host : NULL, cases, &sum);
 	for (uint64_t i = 0; out && i < n; i++)
-		out[i] = (double)c->host_out[i];
+		out[i] = (double)c->outputs.host[i];
 	tally_add(t, &sum);
 	return MP_OK;
 }
@@ -259,13 +259,13 @@ static Status cuda_evaluate(Program *p, uint64_t first, uint64_t count, const St
 /* Columns are those of the layout: data has been bound, or will be. */
 static void cuda_watch(Program *p, Span units, uint32_t tick)
 {
-	p->cuda.watched = units;
-	p->cuda.watched_tick = tick;
-	if (p->cuda.now)
+	p->cuda.watch.units = units;
+	p->cuda.watch.tick = tick;
+	if (p->cuda.bound)
 		lower_watched(&p->cuda, units);
 }
 
-static void cuda_watch_cases(Program *p, Tally *tally) { p->cuda.watched_cases = tally; }
+static void cuda_watch_cases(Program *p, Tally *tally) { p->cuda.watch.cases = tally; }
 
 /* ---- weights ---- */
 

@@ -75,7 +75,9 @@ static void lower_panels(Cuda *c, const Layout *l)
 
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *p = &l->panel[i];
-		DevicePanel d = { .at = p->at, .row = p->row, .copy = c->copy[i], .copy_row = c->copy_row[i] };
+		DevicePanel d = {
+			.at = p->at, .row = p->row, .copy = c->tables.transposed_at[i], .copy_row = c->tables.transposed_row[i]
+		};
 		d.bias = bias_of(p);
 		d.bias_across = !p->by_source;
 		if (p->frozen)
@@ -84,14 +86,14 @@ static void lower_panels(Cuda *c, const Layout *l)
 		d.size = p->list ? p->list->links : (uint64_t)p->row * panel_rows(p);
 		d.kind = kinds_of(c, &f, p, d.size);
 		d.factor = d.kind ? 0 : class_of(c->cx, &f, p->rate, p->like);
-		c->number[i] = count;
+		c->tables.panel_number[i] = count;
 		panel[count++] = d;
 	}
 	c->job.panel = device_put(&c->weights, panel, count * sizeof *panel);
 	c->job.panels = count;
-	c->panel = panel;
-	c->factor = f.of;
-	c->factors = f.count;
+	c->tables.panel = panel;
+	c->tables.factor = f.of;
+	c->tables.factors = f.count;
 	c->job.factor = device_put(&c->weights, f.of, (f.count + 1) * sizeof *f.of);
 }
 
@@ -204,21 +206,21 @@ static void lower_noise(Cuda *c, const Layout *l)
 			                     .size = panel_size(p),
 			                     .row = p->list ? (uint32_t)p->list->links : p->row,
 			                     .cols = p->list ? (uint32_t)p->list->links : panel_cols(p),
-			                     .copy = c->copy[i],
-			                     .copy_row = c->copy_row[i] };
+			                     .copy = c->tables.transposed_at[i],
+			                     .copy_row = c->tables.transposed_row[i] };
 		if (!p->list)
 			noise_places(c, &n, p, p->like, p->real);
 		for (uint32_t k = 0; p->list && k < p->list->kinds; k++)
 			noise_places(c, &n, p, p->list->kind[k].like, p->list->kind[k].real);
 	}
-	c->noise_class = n.of;
-	c->noise_classes = n.classes;
-	c->noisy_panel = panel;
+	c->tables.noise_class = n.of;
+	c->tables.noise_classes = n.classes;
+	c->tables.noisy_panel = panel;
 	c->job.noisy_panels = l->panels;
 	c->job.noise_class = device_put(&c->weights, n.class, l->floats);
 	c->job.noise_link = device_put(&c->weights, c->cpu->noisy->link, l->floats * sizeof *c->cpu->noisy->link);
 	c->job.noisy = device_alloc(&c->weights, (l->floats + LANES) * sizeof(float));
-	c->job.noisy_copies = device_alloc(&c->weights, (c->copy_floats + LANES) * sizeof(float));
+	c->job.noisy_copies = device_alloc(&c->weights, (c->transposed_floats + LANES) * sizeof(float));
 }
 
 static uint32_t floats_full(uint32_t n) { return (uint32_t)round_up(n, LANES); }
@@ -230,17 +232,17 @@ void lower_weights(Cuda *c)
 
 	device_free(&c->weights);
 	c->weights.arena.cx = c->cx;
-	c->copy = NEW(&c->cx->keep, l->panels + 1, uint64_t);
-	c->copy_row = NEW(&c->cx->keep, l->panels + 1, uint32_t);
-	c->number = NEW(&c->cx->keep, l->panels + 1, uint32_t);
+	c->tables.transposed_at = NEW(&c->cx->keep, l->panels + 1, uint64_t);
+	c->tables.transposed_row = NEW(&c->cx->keep, l->panels + 1, uint32_t);
+	c->tables.panel_number = NEW(&c->cx->keep, l->panels + 1, uint32_t);
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *p = &l->panel[i];
-		c->copy[i] = needs_copy(l, p) ? copies : NO_COPY;
-		c->copy_row[i] = floats_full(panel_rows(p));
-		copies += needs_copy(l, p) ? (uint64_t)c->copy_row[i] * panel_cols(p) : 0;
+		c->tables.transposed_at[i] = needs_copy(l, p) ? copies : NO_COPY;
+		c->tables.transposed_row[i] = floats_full(panel_rows(p));
+		copies += needs_copy(l, p) ? (uint64_t)c->tables.transposed_row[i] * panel_cols(p) : 0;
 	}
-	c->layout = l;
-	c->copy_floats = copies;
+	c->tables.layout = l;
+	c->transposed_floats = copies;
 	c->floats = c->job.floats = l->floats;
 	c->job.cols = l->cols;
 	c->job.w = device_alloc(&c->weights, bytes);
@@ -251,7 +253,7 @@ void lower_weights(Cuda *c)
 	c->job.half = c->half ? device_alloc(&c->weights, bytes / 2) : NULL;
 	c->job.needs_norm = c->rule->needs_norm;
 	c->job.sum = c->job.stack = c->job.posted = NULL;
-	c->posted_cap = 0;
+	c->posted_capacity = 0;
 	c->job.sums = 0;
 	c->job.input = NULL;
 	lower_panels(c, l);
@@ -260,10 +262,10 @@ void lower_weights(Cuda *c)
 	lower_ties(c);
 	lower_noise(c, l);
 	c->job.bufs = l->radii ? BUF_NEAR + 1 : l->cleans ? BUF_CLEAN + 1 : BUF_CLEAN;
-	c->step_variable = 0;
+	c->tables.step_variable = 0;
 	for (int k = 0; k < c->rule->states; k++)
 		if (strcmp(c->rule->state[k], "step") == 0)
-			c->step_variable = 2 + (uint32_t)k;
+			c->tables.step_variable = 2 + (uint32_t)k;
 	c->host_newer = true;
 	c->device_newer = c->pending_full = false;
 }
@@ -274,10 +276,10 @@ void weights_copies(const Cuda *c, const float *w, float *to)
 
 	for (uint32_t i = 0; i < l->panels; i++) {
 		const Panel *p = &l->panel[i];
-		uint32_t rows = panel_rows(p), cols = p->list ? 0 : panel_cols(p), copy_row = c->copy_row[i];
-		for (uint32_t r = 0; c->copy[i] != NO_COPY && r < rows; r++)
+		uint32_t rows = panel_rows(p), cols = p->list ? 0 : panel_cols(p), copy_row = c->tables.transposed_row[i];
+		for (uint32_t r = 0; c->tables.transposed_at[i] != NO_COPY && r < rows; r++)
 			for (uint32_t n = 0; n < cols; n++)
-				to[c->copy[i] + (size_t)n * copy_row + r] = w[p->at + (size_t)r * p->row + n];
+				to[c->tables.transposed_at[i] + (size_t)n * copy_row + r] = w[p->at + (size_t)r * p->row + n];
 	}
 }
 
@@ -299,13 +301,13 @@ void weights_halves(const Cuda *c, const float *w, uint16_t *to)
 static void weights_put(Cuda *c)
 {
 	uint64_t bytes = c->floats * sizeof(float);
-	float *copies = NEW(&c->temp, c->copy_floats + 1, float);
+	float *copies = NEW(&c->temp, c->transposed_floats + 1, float);
 
 	gpu_upload(c->gpu, c->job.w, c->cpu->w, bytes);
 	for (int k = 0; k < c->rule->states; k++)
 		gpu_upload(c->gpu, c->job.state[k], c->cpu->state[k], bytes);
 	weights_copies(c, c->cpu->w, copies);
-	gpu_upload(c->gpu, c->job.copies, copies, c->copy_floats * sizeof *copies);
+	gpu_upload(c->gpu, c->job.copies, copies, c->transposed_floats * sizeof *copies);
 	if (c->job.half) {
 		uint16_t *half = NEW(&c->temp, c->floats, uint16_t);
 		weights_halves(c, c->cpu->w, half);

@@ -207,7 +207,7 @@ static void open_trial(Trial *t, uint64_t seed, uint32_t most, Draft kind)
 	side_take(&t->cpu, &t->c);
 	side_take(&t->cuda, &t->c);
 	if (one_in(&t->t.d, 3)) { /* streamed, a leaf at a time */
-		uint64_t longest = ((const Cuda *)t->cuda.program)->now->longest;
+		uint64_t longest = ((const Cuda *)t->cuda.program)->bound->longest;
 		uint64_t leaf = t->examples < LEAF_EXAMPLES ? t->examples : LEAF_EXAMPLES;
 		char cases[32];
 		snprintf(cases, sizeof cases, "%llu", (unsigned long long)(leaf * longest));
