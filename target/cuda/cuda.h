@@ -327,43 +327,46 @@ void lists_put(Cuda *c, DeviceBound *b, const Data *d);
 
 /* ---- schedule.c: jobs --------------------------------------------------------------------------- */
 
-/* Which examples belong to which update, leaf, chunk; how the gpu is divided. */
+/* A request: train, sum a gradient, apply one, or test, on some examples. */
 typedef struct Work {
-	uint32_t mode;
-	uint64_t examples, batch, done, count; /* as of Updates */
-	const uint64_t *example;
-	const Updates *from;           /* NULL, or what prepares examples, */
-	uint64_t passed;               /* of updates that came before in these */
-	uint64_t first;                /* example of the first update, if example is NULL */
-	uint64_t first_update;         /* how many came before, for noise */
-	uint64_t epoch;                /* as of Updates, */
-	bool few_counts;               /* too */
-	uint32_t leaf_first, leaf_end; /* only these leaves of the update, a subtree, or any for a test; leaf_end 0: all */
-	const Update *update;
-	bool same;
+	uint32_t mode;                 /* JOB_ */
+	uint64_t examples;             /* of an epoch */
+	uint64_t batch;                /* examples of an update */
+	uint64_t count;                /* updates, at most */
+	const uint64_t *example;       /* numbers of the examples, update by update; NULL: file order, */
+	uint64_t first;                /* from this one on */
+	uint64_t done;                 /* examples of the first epoch that came before */
+	const Updates *lazy;           /* NULL, or has the hook that prepares more of `example` while jobs run */
+	uint64_t passed;               /* updates of this request that were done */
+	uint64_t first_update;         /* updates of the run before this request: for noise */
+	const Update *update;          /* [count] parameters, */
+	bool same;                     /* or [1], for all updates */
+	uint32_t leaf_first, leaf_end; /* leaves of the update: a subtree, or any for a test; leaf_end 0: all */
 	const Until *until;
+	uint64_t epoch;         /* epochs before the first, and */
+	bool few_counts;        /* which epochs need counts: as in Updates */
 	uint64_t verdicts_from; /* as in Job */
-	float *out;             /* test: [cases][watched] on the host, or NULL */
+	Tally *tally;           /* [epochs] added to */
+	uint32_t epochs;
+	float *out; /* test: host [out_cases][watched], or NULL */
 	uint64_t out_cases;
-	Tally *tally;
-	uint32_t epochs;         /* length of tally */
-	const struct Solo *solo; /* NULL, or networks with weights of their own, one for each team: solo.c */
+	const struct Networks *networks; /* NULL, or each team trains a network of its own: block_restarts.c */
 } Work;
-/* Networks that a job trains side by side. */
-typedef struct Solo {
-	uint32_t networks;
-	float *w, *copies, *state[MAX_STATE]; /* of the device: [networks][solo_floats], [networks][solo_copies] */
-	uint16_t *half;                       /* [networks][solo_floats] */
-	float *row_error;                     /* [networks][row_capacity] */
-	uint8_t *verdict;
-	Tally *leaf_tally;
-	const bool *idle;      /* [networks] they are not trained */
-	const uint32_t *cases; /* NULL, or of the device: [networks][cases of the job], examples in their order */
-	const double *param;   /* NULL, or [networks][params][P_COUNT]: numbers of its updates */
+/* Networks that a job trains side by side, one per team of one block. Device arrays begin with [networks]. */
+typedef struct Networks {
+	uint32_t count;
+	float *w, *state[MAX_STATE]; /* device: [solo_floats] */
+	float *copies;               /* device: [solo_copies] transposed weights */
+	uint16_t *half;              /* device: [solo_floats] bf16 weights */
+	float *row_error;            /* device: [row_capacity] */
+	uint8_t *verdict;            /* device: [row_capacity] */
+	Tally *leaf_tally;           /* device */
+	const uint32_t *cases; /* device: [cases of the job] examples in the network's order; NULL: all have the same */
+	const double *param;   /* [networks][params][P_COUNT] of its updates; NULL: all have the same */
 	uint64_t params;
 	JobResult *result; /* [networks] */
 	Tally *tally;      /* [networks][SOLO_EPOCHS] */
-} Solo;
+} Networks;
 /* What goes to the device in one piece: results, barriers, the arrays of the schedule. */
 enum {
 	PART_RESULT,
@@ -421,16 +424,23 @@ void guard_pending(Cuda *c);        /* --guard full: the pending sum is complete
 void guard_verify(Cuda *c);         /* it is about to be used */
 /* After the work of these leaves: the checksum of the one that is asked for. */
 void guard_summed(Cuda *c, const Work *w, uint32_t first, uint32_t count);
-void cpu_ready(Cuda *c);                 /* target.c: target cpu has the weights and the data of the device */
-extern const RestartHooks cuda_restarts; /* restarts.c */
-bool solo_run(Cuda *c, Restarts *all);   /* solo.c: false: not supported here, nothing was done */
-/* As far as it is known before data is bound: is a thread of the GPU, or a block, enough for such a network? */
+void cpu_ready(Cuda *c); /* target.c: target cpu has the weights and the data of the device */
+
+/* ---- restarts.c, lane_restarts.c, block_restarts.c ---- */
+
+extern const RestartHooks cuda_restarts;
+uint32_t host_threads(const Cuda *c); /* of target cpu's pool */
+void host_run(const Cuda *c, PoolFn *fn, void *arg);
+/* A thread, or a block, per seed. False: there is no kernel for this network; nothing was done. */
+bool lanes_run(Cuda *c, Restarts *all);
+bool blocks_run(Cuda *c, Restarts *all);
+/* As far as it is known before data is bound: is a thread, or a block, enough for such a network? */
 bool seed_suits_thread(const Net *net, const Options *o, const Data *d);
 bool seed_suits_block(const Net *net, const Options *o, const Data *d);
 enum {
 	LANE_THREADS = 256, /* of a block: 255 registers each */
-	LEAST_LANES = 256,  /* fewer seeds are faster on target cpu, */
-	LEAST_NETWORKS = 8  /* than a block for each */
+	LEAST_LANES = 256,  /* with fewer seeds, target cpu is faster than a thread per seed */
+	LEAST_NETWORKS = 8  /* likewise a block per seed */
 };
 
 /* ---- predict.c ---- */

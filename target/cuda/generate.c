@@ -43,13 +43,13 @@ static bool leaf_divided(const Schedule *s)
 
 static Made made_for(const Cuda *c, const Work *w)
 {
-	Made m = { .mode = w->mode, .teams = c->teams, .team_blocks = c->team_blocks, .solo = w->solo != NULL };
+	Made m = { .mode = w->mode, .teams = c->teams, .team_blocks = c->team_blocks, .solo = w->networks != NULL };
 
 	m.batch_rows = (uint32_t)min_u64(min_u64(w->batch, w->examples) * c->bound->longest, UINT32_MAX / 2);
 	uint64_t count[2] = { min_u64(w->batch, w->examples), w->examples % w->batch };
 
 	m.images = w->mode != JOB_TEST && w->mode != JOB_APPLY && c->bound->csr.has_padded && !c->half &&
-	           c->schedule->leaf.count > (w->solo ? 1 : m.teams) && !(w->solo && w->solo->cases);
+	           c->schedule->leaf.count > (w->networks ? 1 : m.teams) && !(w->networks && w->networks->cases);
 	m.general =
 		w->mode == JOB_APPLY || (w->mode == JOB_TEST && w->out && c->watch.units.count) || leaf_divided(c->schedule);
 

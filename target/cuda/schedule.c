@@ -211,7 +211,8 @@ static void leaf_make(Cuda *c, const Work *w, uint64_t i, uint64_t end)
 	DeviceLeaf leaf = { .chunk = s->chunk.count };
 	DeviceChunk chunk = { .cases = s->cases.count, .fresh = true };
 
-	if (w->solo && w->solo->cases && end - i <= c->job.row_capacity) { /* numbers of cases are the network's own */
+	if (w->networks && w->networks->cases &&
+	    end - i <= c->job.row_capacity) { /* numbers of cases are the network's own */
 		chunk.rows = (uint32_t)(end - i);
 		s->cases.count += end - i;
 		i = end;
@@ -270,7 +271,7 @@ static void update_make(Cuda *c, const Work *w, uint64_t at, uint64_t count, uin
 /* Are all epochs alike? */
 static bool work_repeats(const Work *w)
 {
-	return !w->example && !w->done && w->same && w->mode == JOB_UPDATE && !(w->solo && w->solo->cases);
+	return !w->example && !w->done && w->same && w->mode == JOB_UPDATE && !(w->networks && w->networks->cases);
 }
 
 /* Of so many updates those up to the end of an epoch, if there is one: the next job begins with an empty tally then. */
@@ -294,7 +295,7 @@ static bool schedule_kept(Cuda *c, const Work *w)
 	};
 	bool same = s->reusable && memcmp(s->key, key, sizeof key) == 0;
 
-	s->reusable = work_repeats(w) && !w->solo && rows_plain(c);
+	s->reusable = work_repeats(w) && !w->networks && rows_plain(c);
 	memcpy(s->key, key, sizeof key);
 	return same && s->reusable;
 }
@@ -327,14 +328,14 @@ static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
 	bool listed = c->bound->csr.has_padded && !one_epoch;
 	uint64_t count = min_u64(w->count, min_u64(most, listed ? LISTED_UPDATES : JOB_UPDATES)), done = w->done, at = 0;
 
-	if (w->solo) /* whole epochs */
+	if (w->networks) /* whole epochs */
 		count = w->count;
 	else if (w->example)
 		count = epochs_cut(w, min_u64(count, prepared_updates(w)));
 	else if (count < w->count) /* the next job would need a schedule of its own for the rest of an epoch */
 		count = epochs_cut(w, count);
-	if (w->from)
-		w->from->prepare(w->from->of, w->passed + count);
+	if (w->lazy)
+		w->lazy->prepare(w->lazy->of, w->passed + count);
 
 	if (c->bound->streamed && w->mode == JOB_UPDATE)
 		count = min_u64(count, max_u64(1, c->bound->slot_cases / (w->batch * c->bound->longest)));
@@ -363,9 +364,9 @@ static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
 
 static double *params_of(Cuda *c, const Work *w, uint64_t *count)
 {
-	if (w->solo && w->solo->param) {
-		*count = w->solo->networks * w->solo->params;
-		return (double *)w->solo->param;
+	if (w->networks && w->networks->param) {
+		*count = w->networks->count * w->networks->params;
+		return (double *)w->networks->param;
 	}
 	*count = w->update ? (w->same ? 1 : min_u64(w->count, c->schedule->update.count)) : 0;
 	double *param = NEW(&c->temp, *count * P_COUNT + 1, double);
@@ -396,8 +397,8 @@ static void parts_take(Cuda *c, const Work *w, uint64_t updates, CallPart part[P
 	Schedule *s = c->schedule;
 	uint64_t params, n = 0;
 	const double *param = params_of(c, w, &params);
-	const Solo *o = w->solo;
-	uint64_t networks = o ? o->networks : 1, cases = o && o->cases ? 0 : s->cases.count;
+	const Networks *o = w->networks;
+	uint64_t networks = o ? o->count : 1, cases = o && o->cases ? 0 : s->cases.count;
 	const CallPart all[PARTS] = {
 		[PART_RESULT] = { o ? o->result : NULL, networks * sizeof(JobResult), 0 },
 		[PART_TALLY] = { o ? o->tally : w->tally, (o ? networks * SOLO_EPOCHS : w->epochs) * sizeof *w->tally, 0 },
@@ -493,7 +494,7 @@ static void job_fill(Cuda *c, const Work *w, Job *j, uint64_t updates)
 }
 
 /* Arrays of networks that are trained side by side. */
-static void solo_fill(const Solo *s, Job *j, uint64_t cases)
+static void networks_fill(const Networks *s, Job *j, uint64_t cases)
 {
 	j->w = s->w;
 	j->copies = s->copies;
@@ -510,7 +511,7 @@ static void solo_fill(const Solo *s, Job *j, uint64_t cases)
 
 /* Updates with an order of examples are several jobs: while one runs, the schedule of the next is made and copied to
  * the device, and its lists by input are made there. */
-static bool is_prepared(const Work *w) { return w->mode == JOB_UPDATE && w->example && !w->solo; }
+static bool is_prepared(const Work *w) { return w->mode == JOB_UPDATE && w->example && !w->networks; }
 
 static uint32_t images_blocks(const Cuda *c, const JobRun *r) { return min_u32(c->gpu->blocks, r->job.leaves); }
 
@@ -528,11 +529,11 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 	if (c->half) /* a block has a slice */
 		c->team_blocks =
 			min_u32(c->team_blocks, (uint32_t)ceil_div(max_u64(1, ceil_div(count, all)), half_slice_rows(all)));
-	if (w->solo) {
-		c->teams = w->solo->networks;
+	if (w->networks) {
+		c->teams = w->networks->count;
 		c->team_blocks = 1;
 	}
-	assert(c->teams <= c->row_teams || w->solo);
+	assert(c->teams <= c->row_teams || w->networks);
 	c->noise = c->net->noisy && w->mode != JOB_APPLY && (w->mode != JOB_TEST || c->opt->noise);
 	bool kept;
 	r->updates = schedule_make(c, w, &kept);
@@ -546,8 +547,8 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 		arena_free(&c->temp);
 		return false;
 	}
-	if (w->solo)
-		solo_fill(w->solo, j, c->schedule->cases.count);
+	if (w->networks)
+		networks_fill(w->networks, j, c->schedule->cases.count);
 	parts_take(c, w, r->updates, part);
 	j->result = part_of(c, &part[PART_RESULT]);
 	j->tally = part_of(c, &part[PART_TALLY]);
@@ -556,7 +557,7 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 	j->leaf = part_of(c, &part[PART_LEAF]);
 	j->chunk = part_of(c, &part[PART_CHUNK]);
 	j->slice = part_of(c, &part[PART_SLICE]);
-	j->cases = w->solo && w->solo->cases ? w->solo->cases : part_of(c, &part[PART_CASES]);
+	j->cases = w->networks && w->networks->cases ? w->networks->cases : part_of(c, &part[PART_CASES]);
 	j->numbers = part_of(c, &part[PART_NUMBER]);
 	j->step_at = part_of(c, &part[PART_STEP_AT]);
 	j->step_row = part_of(c, &part[PART_STEP_ROW]);
@@ -565,7 +566,7 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 	if (c->bound->streamed)
 		slot_fill(c, c->schedule == c->schedules ? 0 : 1, r->schedule->slot.at, r->schedule->slot.count, &j->data);
 	r->beside = is_prepared(w);
-	call_upload(c, part, r->beside || w->solo || c->bound->streamed, kept);
+	call_upload(c, part, r->beside || w->networks || c->bound->streamed, kept);
 	if (r->images && r->beside)
 		gpu_start(c->gpu, r->images, j, images_blocks(c, r), STREAM_COPY);
 	arena_free(&c->temp);
@@ -574,7 +575,7 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 
 void job_start(Cuda *c, JobRun *r, const Tally *tally)
 {
-	if (!r->work.solo)
+	if (!r->work.networks)
 		weights_upload(c);
 	gpu_copies_wait(c->gpu);
 	const CallPart *p = &r->part[PART_TALLY];
@@ -603,12 +604,12 @@ uint64_t job_finish(Cuda *c, JobRun *r)
 	else
 		gpu_wait(c->gpu);
 	memcpy(&result, s->host, sizeof result);
-	memcpy(w->solo ? w->solo->tally : w->tally, s->host + tally->at, tally->bytes);
-	if (w->solo)
-		memcpy(w->solo->result, s->host, r->part[PART_RESULT].bytes);
+	memcpy(w->networks ? w->networks->tally : w->tally, s->host + tally->at, tally->bytes);
+	if (w->networks)
+		memcpy(w->networks->result, s->host, r->part[PART_RESULT].bytes);
 	if (w->out)
 		gpu_download(c->gpu, w->out, r->job.out, w->out_cases * r->job.watched_count * sizeof *w->out);
-	c->infinite |= result.infinite != 0 && !w->solo;
+	c->infinite |= result.infinite != 0 && !w->networks;
 	c->last = result;
 	return result.done;
 }

@@ -57,7 +57,7 @@ static uint64_t updates_run(Cuda *c, const Work *w)
 		more = rest.count && rest.epochs && job_prepare(c, &rest, &run[(k + 1) % SLOTS]);
 		uint64_t some = job_finish(c, r);
 		done += some;
-		more &= some == planned && !c->last.stop && !c->last.infinite && !(w->from && *w->from->stop);
+		more &= some == planned && !c->last.stop && !c->last.infinite && !(w->lazy && *w->lazy->stop);
 	}
 	return done;
 }
@@ -184,7 +184,7 @@ uint64_t stream_run(Cuda *c, const Work *w)
 {
 	Ranges *r;
 
-	assert(!w->solo);
+	assert(!w->networks);
 	if (w->mode == JOB_UPDATE)
 		return updates_run(c, w);
 	c->temp_sums.cx = c->cx;

@@ -173,7 +173,7 @@ static uint64_t cuda_run_updates(Program *p, const Updates *s)
 	                            .done = s->done,
 	                            .count = min_u64(s->count, first + (epochs - 1) * each),
 	                            .example = s->example,
-	                            .from = s->prepare ? s : NULL,
+	                            .lazy = s->prepare ? s : NULL,
 	                            .first_update = s->before,
 	                            .update = s->update,
 	                            .same = s->same,
