@@ -58,6 +58,12 @@ typedef struct Gpu {
 	uint64_t allocations, calls; /* emulated faults: requests and calls so far */
 	bool lost;                   /* emulated faults: every later call fails */
 } Gpu;
+/* Where there is no GPU, plans and predictions are for an H200. */
+enum {
+	H200_BLOCKS = 132,
+	H200_CLUSTER = 16,
+	MIN_BLOCK_WORK = 16384 /* Gpu.min_block_work of GPUs */
+};
 Gpu *gpu_open(Ctx *cx, int64_t device); /* fails if there is none; closed with cx->keep */
 Gpu *gpu_plan(Ctx *cx, int64_t device); /* sizes of that device or, if there is none, of an H200 */
 
@@ -367,14 +373,14 @@ typedef struct Networks {
 	JobResult *result; /* [networks] */
 	Tally *tally;      /* [networks][SOLO_EPOCHS] */
 } Networks;
-/* What goes to the device in one piece: results, barriers, the arrays of the schedule. */
+/* Parts of a call: one buffer, copied to the device at once. The first two return. */
 enum {
 	PART_RESULT,
 	PART_TALLY,
 	PART_BARRIER,
 	PART_COUNTED,
-	PART_PARAM, /* those before change with every job */
-	PART_UPDATE,
+	PART_PARAM,
+	PART_UPDATE, /* from here on: tables of the schedule, which may be the same in the next job */
 	PART_LEAF,
 	PART_CHUNK,
 	PART_SLICE,
@@ -395,18 +401,18 @@ typedef struct JobRun {
 	Schedule *schedule;
 	uint64_t updates;
 	Job job;
-	const GpuKernel *kernel, *images; /* images: NULL, or to run before */
-	bool beside;                      /* it was prepared while another one may have run */
-	void *event;                      /* NULL, or set when it has ended: others may have been started since */
+	const GpuKernel *kernel;
+	const GpuKernel *csc_kernel; /* NULL, or runs before: makes Job.images */
+	bool overlapped;             /* prepared while another job may be running */
+	void *event;                 /* set when the job is done; NULL: waiting for the device is enough */
 	CallPart part[PARTS];
 } JobRun;
-bool job_prepare(Cuda *c, const Work *w, JobRun *r);    /* false: there is no kernel for it */
-void job_start(Cuda *c, JobRun *r, const Tally *tally); /* tally: NULL, or what w->tally is by now */
+#define JOB_WORK 4e11 /* links times cases of a launch: a fraction of a second, after which a stop is noticed */
+bool job_prepare(Cuda *c, const Work *w, JobRun *r);    /* false: networks of their own that no kernel covers */
+void job_start(Cuda *c, JobRun *r, const Tally *tally); /* tally: what Work.tally is by now; NULL: unchanged */
 uint64_t job_finish(Cuda *c, JobRun *r);                /* returns updates done */
-#define NO_KERNEL UINT64_MAX
-#define JOB_WORK  4e11 /* links times cases of a launch: a fraction of a second, after which a stop is noticed; */
-uint64_t work_run(Cuda *c, const Work *w); /* returns updates done; NO_KERNEL: solo, and there is no kernel for it */
-void device_rows_take(Cuda *c);
+uint64_t work_run(Cuda *c, const Work *w);              /* all of a request; returns updates done */
+void row_buffers_reserve(Cuda *c);                      /* for the bound data */
 void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks, uint32_t *teams,
                   uint32_t *team_blocks);
 
@@ -469,12 +475,12 @@ double update_seconds(CudaShape shape, const UpdateWork *u);
 
 void device_print(Cuda *c, Buf *out); /* for the bound data; else shapes for some numbers of leaves */
 
-/* ---- generate.c: kernels for the network at hand --------------------------------------------------- */
+/* ---- generate.c ---- */
 
-/* Sets what the job needs for it. */
-const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j,
-                                  const GpuKernel **images); /* images: NULL, or to run before */
-/* MICROPROP_CUDA_DUMP: a file that the text is written to, or why there is none. */
+/* The kernel of a job: generated, compiled and loaded when it is first asked for. Sets what the job needs for it. NULL:
+ * networks of their own that no kernel covers. csc_kernel: NULL, or runs before, to make Job.images. */
+const GpuKernel *generated_kernel(Cuda *c, const Work *w, Job *j, const GpuKernel **csc_kernel);
+/* MICROPROP_CUDA_DUMP=FILE: the text is written there, with the reason if it is the general kernel. */
 void text_dump(Cuda *c, const Buf *text, const char *why);
 
 #endif

@@ -21,7 +21,7 @@ enum {
 	EMULATED_WORK = 64,
 	EMULATED_SHARED = 227 * 1024
 };
-enum { MIN_BLOCK_WORK = 16384, CHUNK_ROWS = 512, MAX_SUMS = 256 };
+enum { CHUNK_ROWS = 512, MAX_SUMS = 256 };
 enum { MAX_TEAM_BLOCKS = 70 }; /* a batch of 512 cases is faster on 70 blocks than on 128 */
 
 static void sizes_from_environment(Ctx *cx, Gpu *m)
@@ -95,13 +95,13 @@ Gpu *gpu_plan(Ctx *cx, int64_t device)
 	ctx_init(&own, &cx->alloc);
 	if (subcontext_run(&own, sizes_read, &(Sizes){ m, device }) != MP_OK) {
 		*m = (Gpu){ .name = "an H200 (there is no GPU here)",
-			        .blocks = 132,
+			        .blocks = H200_BLOCKS,
 			        .min_block_work = MIN_BLOCK_WORK,
 			        .chunk_rows = CHUNK_ROWS,
 			        .max_sums = MAX_SUMS,
 			        .memory = (uint64_t)140 << 30,
 			        .max_team_blocks = MAX_TEAM_BLOCKS,
-			        .max_cluster = 16,
+			        .max_cluster = H200_CLUSTER,
 			        .has_wgmma = true,
 			        .block_threads = 512,
 			        .block_shared = 227 * 1024 };

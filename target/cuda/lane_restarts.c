@@ -15,8 +15,8 @@
 
 enum {
 	LANE_LINKS = 256,    /* limit: weights, gradients and rule state are registers of a thread */
-	TEAM_THREADS = 384,  /* threads of a block of teams.c, for networks of up to */
-	TEAM_LINKS = 64,     /* so many links; half as many threads for larger ones: registers */
+	TEAM_THREADS = 384,  /* threads of a block of teams.c; half as many if a seed has more links than TEAM_LINKS */
+	TEAM_LINKS = 64,     /* their registers are enough for TEAM_THREADS */
 	MAX_SEEDS = 1 << 20, /* of a set of launches */
 	LANE_STAGES = 64
 };

@@ -13,7 +13,7 @@
 static void columns_print(const Cuda *c, uint32_t team_blocks, Buf *out)
 {
 	const Layout *l = layout_of(c->cpu);
-	uint32_t blocks = min_u32(c->gpu ? c->gpu->max_cluster : 16, team_blocks);
+	uint32_t blocks = min_u32(c->gpu ? c->gpu->max_cluster : H200_CLUSTER, team_blocks);
 
 	if (l->panels != 2 || blocks < 2 || l->panel[0].list || l->panel[1].list ||
 	    l->part[l->panel[0].from].role != ROLE_INPUT || l->panel[1].from != l->panel[0].part)
@@ -26,7 +26,7 @@ static void columns_print(const Cuda *c, uint32_t team_blocks, Buf *out)
 /* No data: nothing but the division of blocks is known. */
 static void shapes_print(const Cuda *c, Buf *out)
 {
-	uint32_t blocks = c->gpu ? c->gpu->blocks : 132, teams, team_blocks;
+	uint32_t blocks = c->gpu ? c->gpu->blocks : H200_BLOCKS, teams, team_blocks;
 
 	buf_printf(out, "program cuda: the steps of target cpu on %u blocks of threads%s\n", blocks,
 	           c->half ? ", bf16 by tensor cores" : "");

@@ -19,7 +19,7 @@ static void probe(Ctx *own, void *arg)
 	Probe *p = arg;
 	const Gpu *m = gpu_open(own, p->device);
 
-	p->blocks = m->driver ? m->blocks : 132;
+	p->blocks = m->driver ? m->blocks : H200_BLOCKS;
 	p->memory = m->memory;
 }
 
@@ -99,7 +99,8 @@ static double epoch_seconds(const TrainingWork *w, uint32_t device_blocks)
 
 	if (!each) {
 		shape = shape_guess(w);
-		blocks = w->batch <= LEAF_EXAMPLES && shape <= SHAPE_RESIDENT ? min_u32(16, device_blocks) : device_blocks;
+		blocks =
+			w->batch <= LEAF_EXAMPLES && shape <= SHAPE_RESIDENT ? min_u32(H200_CLUSTER, device_blocks) : device_blocks;
 		times = (double)w->seeds;
 	}
 	UpdateWork u = { .leaves = leaf_count(w->batch),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs. In: batches of the bound data. Out: which examples belong to which update, leaf and chunk, how the blocks of
- * the gpu are divided into teams; then the results of the job. */
+/* Jobs. In: a request (Work) on the bound data. Out: a launch: which examples belong to which update, leaf and chunk; how
+ * blocks are divided into teams; tables and parameters on the device; then its results. */
 #include <assert.h>
 #include <string.h>
 
@@ -8,22 +8,26 @@
 #include "emit.h"
 
 enum {
-	SEQUENCES = 4,
-	LEAST_ROWS = 32
-};                               /* times as many rows where there are contexts: time steps should not be too short */
-enum { CLUSTER_WORK = 1500000 }; /* links times rows of a block */
-/* Updates of a launch, of which each takes 5 to 20 us, however small; fewer if their lists by input are made before */
-enum { JOB_UPDATES = 1 << 15, LISTED_UPDATES = 1 << 12 };
-enum { LEAST_PREPARED = 64, PREPARED_EXAMPLES = 1 << 18 }; /* updates, examples of a job whose order is made for it */
-enum { PREPARED_GROWTH = 4 };                              /* times as many updates as there were before it */
+	SEQUENCES = 4,  /* networks in time: chunks have so many times as many rows, so that a time step has enough */
+	LEAST_ROWS = 32 /* of a chunk, however little memory there is */
+};
+enum { CLUSTER_WORK = 1500000 }; /* links times rows of a block up to which a faster barrier beats more blocks */
+enum {
+	JOB_UPDATES = 1 << 15,    /* of a launch, at most: 5 to 20 us each */
+	LISTED_UPDATES = 1 << 12, /* the same, if index lists by input are made before the launch */
+	/* of a job whose order of examples is prepared while the one before runs */
+	LEAST_PREPARED = 64,         /* updates */
+	PREPARED_EXAMPLES = 1 << 18, /* examples, but not fewer updates than LEAST_PREPARED */
+	PREPARED_GROWTH = 4          /* updates, as a multiple of all before: nothing runs beside the first jobs */
+};
 
 /* ---- shape ---- */
 
-/* A team for each leaf, of as many blocks as there are for it, if each has enough to do. */
+/* A team per leaf, while there are blocks. Blocks are divided evenly, but each has at least Gpu.min_block_work. */
 void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks, uint32_t *teams,
                   uint32_t *team_blocks)
 {
-	uint64_t least = c->gpu ? c->gpu->min_block_work : 16384;
+	uint64_t least = c->gpu ? c->gpu->min_block_work : MIN_BLOCK_WORK;
 	uint64_t useful = max_u64(1, rows * c->net->links / least);
 
 	*teams = min_u32(leaves, blocks);
@@ -31,12 +35,12 @@ void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks
 	if (c->gpu && c->gpu->max_team_blocks)
 		*team_blocks = min_u32(*team_blocks, c->gpu->max_team_blocks);
 	if (c->gpu && c->gpu->max_cluster && *teams == 1 && rows * c->net->links / c->gpu->max_cluster < CLUSTER_WORK)
-		*team_blocks = min_u32(*team_blocks, c->gpu->max_cluster); /* fewer blocks with a faster barrier */
+		*team_blocks = min_u32(*team_blocks, c->gpu->max_cluster); /* one cluster */
 }
 
 static uint64_t row_bytes(const Cuda *c) { return (uint64_t)c->job.cols * sizeof(float) * c->job.bufs + 64; }
 
-/* Rows of a team: as many as a quarter of the memory has room for. */
+/* Rows of a chunk: what the device is made for, or what a quarter of the memory holds. */
 static uint32_t rows_wanted(const Cuda *c, uint32_t teams)
 {
 	uint64_t rows = c->net->timed ? max_u64(SEQUENCES * c->gpu->chunk_rows, c->bound->longest) : c->gpu->chunk_rows;
@@ -47,10 +51,10 @@ static uint32_t rows_wanted(const Cuda *c, uint32_t teams)
 	if (rows * teams * row_bytes(c) > c->gpu->memory / 2 || rows > UINT32_MAX / 2)
 		fail(c->cx, MP_BAD_INPUT, "use --target cpu", "%s has too little memory for the activations of %llu cases",
 		     c->gpu->name, (unsigned long long)(rows * teams));
-	return (uint32_t)round_up(rows, 16); /* errors of rows are read by quads */
+	return (uint32_t)round_up(rows, 16); /* Job.row_error is read in quads */
 }
 
-void device_rows_take(Cuda *c)
+void row_buffers_reserve(Cuda *c)
 {
 	Job *j = &c->job;
 	uint32_t teams = min_u32(leaf_count(c->bound->examples), c->gpu->blocks), rows = rows_wanted(c, teams);
@@ -75,11 +79,11 @@ void device_rows_take(Cuda *c)
 	}
 }
 
-/* Sums of as many leaves as fit into a quarter of the memory. */
-static void sums_take(Cuda *c, uint32_t leaves)
+/* Sums of all leaves of an update, or of as many as a quarter of the memory holds: then they join in waves. */
+static void sums_reserve(Cuda *c, uint32_t leaves)
 {
 	Job *j = &c->job;
-	uint32_t slices = c->half ? HALF_SLICES : 1, sums = c->half ? 2 : 1; /* bf16: a sum for each slice of a leaf */
+	uint32_t slices = c->half ? HALF_SLICES : 1, sums = c->half ? 2 : 1; /* bf16: a sum per slice of a leaf */
 	uint64_t bytes = (c->floats + 16) * sizeof(float) * slices;
 
 	while (sums < leaves && sums < c->gpu->max_sums && (2 * sums) * bytes <= c->gpu->memory / 4)
@@ -251,7 +255,7 @@ static void leaf_make(Cuda *c, const Work *w, uint64_t i, uint64_t end)
 	push_leaf(c, leaf);
 }
 
-/* Examples from `at` on. */
+/* Update `number` of the job, on `count` examples from `at` on. */
 static void update_make(Cuda *c, const Work *w, uint64_t at, uint64_t count, uint64_t number, bool ends)
 {
 	Schedule *s = c->schedule;
@@ -268,13 +272,13 @@ static void update_make(Cuda *c, const Work *w, uint64_t at, uint64_t count, uin
 	push_update(c, u);
 }
 
-/* Are all epochs alike? */
+/* Is the schedule of every epoch the same? */
 static bool work_repeats(const Work *w)
 {
 	return !w->example && !w->done && w->same && w->mode == JOB_UPDATE && !(w->networks && w->networks->cases);
 }
 
-/* Of so many updates those up to the end of an epoch, if there is one: the next job begins with an empty tally then. */
+/* `count`, rounded down to the end of an epoch if it reaches one: then the next job starts with an empty tally. */
 static uint64_t epochs_cut(const Work *w, uint64_t count)
 {
 	uint64_t each = ceil_div(w->examples, w->batch), left = ceil_div(w->examples - w->done, w->batch);
@@ -282,8 +286,8 @@ static uint64_t epochs_cut(const Work *w, uint64_t count)
 	return count < left || !each ? count : left + (count - left) / each * each;
 }
 
-/* What a schedule that repeats depends on: true if it is that of this job. */
-static bool schedule_kept(Cuda *c, const Work *w)
+/* Does the device have the tables of this job? A schedule that repeats depends on nothing but the key. */
+static bool tables_kept(Cuda *c, const Work *w)
 {
 	Schedule *s = c->schedule;
 	const TickPlan *t = &c->bound->ticks;
@@ -300,8 +304,8 @@ static bool schedule_kept(Cuda *c, const Work *w)
 	return same && s->reusable;
 }
 
-/* Of a job with an order of examples: the next one is prepared while this one runs, in less time if it is not much
- * longer; nothing runs beside the first few. */
+/* Updates of a job with an order of examples. The next job is prepared while this one runs: that is hidden if jobs do
+ * not grow too fast. */
 static uint64_t prepared_updates(const Work *w)
 {
 	uint64_t most = max_u64(LEAST_PREPARED, PREPARED_EXAMPLES / w->batch);
@@ -318,13 +322,13 @@ static void schedule_clear(Schedule *s)
 		all[i]->count = 0;
 }
 
-/* Returns how many updates there are in all; if they repeat from epoch to epoch, the schedule has those of one. kept:
- * the device has it. */
+/* Returns the updates of the job. If epochs are alike, the schedule has those of one. kept: the device has its tables. */
 static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
 {
 	Schedule *s = c->schedule;
 	uint64_t each = max_u64(1, w->batch * c->net->links), most = max_u64(1, (uint64_t)(JOB_WORK / (double)each));
-	bool one_epoch = work_repeats(w) && ceil_div(w->examples, w->batch) <= LISTED_UPDATES; /* lists are those of it */
+	bool one_epoch =
+		work_repeats(w) && ceil_div(w->examples, w->batch) <= LISTED_UPDATES; /* then only its lists are made */
 	bool listed = c->bound->csr.has_padded && !one_epoch;
 	uint64_t count = min_u64(w->count, min_u64(most, listed ? LISTED_UPDATES : JOB_UPDATES)), done = w->done, at = 0;
 
@@ -332,7 +336,7 @@ static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
 		count = w->count;
 	else if (w->example)
 		count = epochs_cut(w, min_u64(count, prepared_updates(w)));
-	else if (count < w->count) /* the next job would need a schedule of its own for the rest of an epoch */
+	else if (count < w->count) /* so that the next job can use the same schedule */
 		count = epochs_cut(w, count);
 	if (w->lazy)
 		w->lazy->prepare(w->lazy->of, w->passed + count);
@@ -340,7 +344,7 @@ static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
 	if (c->bound->streamed && w->mode == JOB_UPDATE)
 		count = min_u64(count, max_u64(1, c->bound->slot_cases / (w->batch * c->bound->longest)));
 
-	*kept = schedule_kept(c, w);
+	*kept = tables_kept(c, w);
 	if (*kept)
 		return count;
 	schedule_clear(s);
@@ -362,11 +366,12 @@ static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
 
 /* ---- the job ---- */
 
-static double *params_of(Cuda *c, const Work *w, uint64_t *count)
+/* Parameters of updates: [count][P_COUNT]. */
+static const double *params_of(Cuda *c, const Work *w, uint64_t *count)
 {
 	if (w->networks && w->networks->param) {
 		*count = w->networks->count * w->networks->params;
-		return (double *)w->networks->param;
+		return w->networks->param;
 	}
 	*count = w->update ? (w->same ? 1 : min_u64(w->count, c->schedule->update.count)) : 0;
 	double *param = NEW(&c->temp, *count * P_COUNT + 1, double);
@@ -376,8 +381,8 @@ static double *params_of(Cuda *c, const Work *w, uint64_t *count)
 	return param;
 }
 
-/* Which of the updates need verdicts. Counts of the last epoch that ends in the job are always there, whatever comes
- * after it; an epoch that the job begins may be the last of the next one. */
+/* Job.counted: updates whose rows are scored (right, within). Work.few_counts: those of the last epoch that ends in the
+ * job, of an epoch that ends in a later job, and of epochs whose counts are always reported. */
 static const uint8_t *counted_make(Cuda *c, const Work *w, uint64_t updates)
 {
 	uint64_t each = ceil_div(w->examples, w->batch), left = ceil_div(w->examples - w->done, w->batch);
@@ -392,7 +397,8 @@ static const uint8_t *counted_make(Cuda *c, const Work *w, uint64_t updates)
 	return counted;
 }
 
-static void parts_take(Cuda *c, const Work *w, uint64_t updates, CallPart part[PARTS])
+/* Parts of the call, one after the other in one buffer. */
+static void parts_layout(Cuda *c, const Work *w, uint64_t updates, CallPart part[PARTS])
 {
 	Schedule *s = c->schedule;
 	uint64_t params, n = 0;
@@ -429,10 +435,10 @@ static void parts_take(Cuda *c, const Work *w, uint64_t updates, CallPart part[P
 	s->used = n;
 }
 
-static void *part_of(const Cuda *c, const CallPart *p) { return (char *)c->schedule->device + p->at; }
+static void *part_address(const Cuda *c, const CallPart *p) { return (char *)c->schedule->device + p->at; }
 
-/* beside: another job may be running. kept: the device has what does not change. */
-static void call_upload(Cuda *c, const CallPart part[PARTS], bool beside, bool kept)
+/* overlapped: another job may be running. kept: the device has the tables. */
+static void call_upload(Cuda *c, const CallPart part[PARTS], bool overlapped, bool kept)
 {
 	Schedule *s = c->schedule;
 	uint64_t changing = part[PART_UPDATE].at;
@@ -443,17 +449,17 @@ static void call_upload(Cuda *c, const CallPart part[PARTS], bool beside, bool k
 	for (int i = 0; i < (kept ? PART_UPDATE : PARTS); i++)
 		if (part[i].from && part[i].bytes)
 			memcpy(s->host + part[i].at, part[i].from, part[i].bytes);
-	gpu_upload_begin(c->gpu, s->device, s->host, kept ? changing : s->used, beside ? STREAM_COPY : STREAM_COMPUTE);
+	gpu_upload_begin(c->gpu, s->device, s->host, kept ? changing : s->used, overlapped ? STREAM_COPY : STREAM_COMPUTE);
 }
 
-static void out_take(Cuda *c, const Work *w, Job *j)
+static void output_reserve(Cuda *c, const Work *w, Job *j)
 {
 	uint64_t n = w->out_cases * j->watched_count, unused;
 
 	j->out = NULL;
 	if (!w->out)
 		return;
-	if (!c->bound->streamed) /* places in a slot begin at 0 */
+	if (!c->bound->streamed) /* cases of a slot are numbered from 0 */
 		run_example(c->net, c->bound->source, w->first, &j->out_first, &unused);
 	if (n > c->outputs.device_capacity) {
 		c->outputs.device = device_alloc(&c->calls, n * sizeof *c->outputs.device);
@@ -478,7 +484,7 @@ static void job_fill(Cuda *c, const Work *w, Job *j, uint64_t updates)
 	j->pending_full = c->pending_full && w->mode == JOB_SUM;
 	j->updates = updates;
 	j->updates_cycle = max_u64(1, c->schedule->update.count);
-	j->until_error = w->until ? w->until->error : -1; /* of a test: not asked for */
+	j->until_error = w->until ? w->until->error : -1; /* never reached */
 	j->until_right = j->until_within = 2;
 	if (w->until) {
 		j->until_right = w->until->right;
@@ -493,7 +499,7 @@ static void job_fill(Cuda *c, const Work *w, Job *j, uint64_t updates)
 		j->noisy = j->noisy_copies = NULL;
 }
 
-/* Arrays of networks that are trained side by side. */
+/* Arrays of networks that teams train. */
 static void networks_fill(const Networks *s, Job *j, uint64_t cases)
 {
 	j->w = s->w;
@@ -507,15 +513,15 @@ static void networks_fill(const Networks *s, Job *j, uint64_t cases)
 	j->network_params = s->param ? s->params * P_COUNT * sizeof(double) : 0;
 }
 
-/* ---- one job: prepared, started, finished ---- */
+/* ---- a job is prepared, started, finished ---- */
 
-/* Updates with an order of examples are several jobs: while one runs, the schedule of the next is made and copied to
- * the device, and its lists by input are made there. */
-static bool is_prepared(const Work *w) { return w->mode == JOB_UPDATE && w->example && !w->networks; }
+/* Updates with an order of examples are pipelined: while one job runs, the schedule of the next is made and copied to
+ * the device, which makes its index lists by input. */
+static bool is_pipelined(const Work *w) { return w->mode == JOB_UPDATE && w->example && !w->networks; }
 
-static uint32_t images_blocks(const Cuda *c, const JobRun *r) { return min_u32(c->gpu->blocks, r->job.leaves); }
+static uint32_t csc_blocks(const Cuda *c, const JobRun *r) { return min_u32(c->gpu->blocks, r->job.leaves); }
 
-/* Schedules alternate, so that one is prepared while the job of the other runs. */
+/* Fills in the other one of two schedules, since a job of this one may be running. */
 bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 {
 	CallPart *part = r->part;
@@ -526,7 +532,7 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 	*r = (JobRun){ .work = *w };
 	c->schedule = r->schedule = &c->schedules[c->schedule == c->schedules];
 	shape_choose(c, count / all * c->bound->longest, leaves, c->gpu->blocks, &c->teams, &c->team_blocks);
-	if (c->half) /* a block has a slice */
+	if (c->half) /* a block has a slice of the leaf, or more */
 		c->team_blocks =
 			min_u32(c->team_blocks, (uint32_t)ceil_div(max_u64(1, ceil_div(count, all)), half_slice_rows(all)));
 	if (w->networks) {
@@ -538,37 +544,37 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 	bool kept;
 	r->updates = schedule_make(c, w, &kept);
 	if (w->mode != JOB_TEST)
-		sums_take(c, leaves);
+		sums_reserve(c, leaves);
 	*j = c->job;
-	out_take(c, w, j);
+	output_reserve(c, w, j);
 	job_fill(c, w, j, r->updates);
-	r->kernel = generated_kernel(c, w, j, &r->images);
+	r->kernel = generated_kernel(c, w, j, &r->csc_kernel);
 	if (!r->kernel) {
 		arena_free(&c->temp);
 		return false;
 	}
 	if (w->networks)
 		networks_fill(w->networks, j, c->schedule->cases.count);
-	parts_take(c, w, r->updates, part);
-	j->result = part_of(c, &part[PART_RESULT]);
-	j->tally = part_of(c, &part[PART_TALLY]);
-	j->barrier = part_of(c, &part[PART_BARRIER]);
-	j->update = part_of(c, &part[PART_UPDATE]);
-	j->leaf = part_of(c, &part[PART_LEAF]);
-	j->chunk = part_of(c, &part[PART_CHUNK]);
-	j->slice = part_of(c, &part[PART_SLICE]);
-	j->cases = w->networks && w->networks->cases ? w->networks->cases : part_of(c, &part[PART_CASES]);
-	j->numbers = part_of(c, &part[PART_NUMBER]);
-	j->step_at = part_of(c, &part[PART_STEP_AT]);
-	j->step_row = part_of(c, &part[PART_STEP_ROW]);
-	j->counted = part_of(c, &part[PART_COUNTED]);
-	j->param = part_of(c, &part[PART_PARAM]);
+	parts_layout(c, w, r->updates, part);
+	j->result = part_address(c, &part[PART_RESULT]);
+	j->tally = part_address(c, &part[PART_TALLY]);
+	j->barrier = part_address(c, &part[PART_BARRIER]);
+	j->update = part_address(c, &part[PART_UPDATE]);
+	j->leaf = part_address(c, &part[PART_LEAF]);
+	j->chunk = part_address(c, &part[PART_CHUNK]);
+	j->slice = part_address(c, &part[PART_SLICE]);
+	j->cases = w->networks && w->networks->cases ? w->networks->cases : part_address(c, &part[PART_CASES]);
+	j->numbers = part_address(c, &part[PART_NUMBER]);
+	j->step_at = part_address(c, &part[PART_STEP_AT]);
+	j->step_row = part_address(c, &part[PART_STEP_ROW]);
+	j->counted = part_address(c, &part[PART_COUNTED]);
+	j->param = part_address(c, &part[PART_PARAM]);
 	if (c->bound->streamed)
 		slot_fill(c, c->schedule == c->schedules ? 0 : 1, r->schedule->slot.at, r->schedule->slot.count, &j->data);
-	r->beside = is_prepared(w);
-	call_upload(c, part, r->beside || w->networks || c->bound->streamed, kept);
-	if (r->images && r->beside)
-		gpu_start(c->gpu, r->images, j, images_blocks(c, r), STREAM_COPY);
+	r->overlapped = is_pipelined(w);
+	call_upload(c, part, r->overlapped || w->networks || c->bound->streamed, kept);
+	if (r->csc_kernel && r->overlapped)
+		gpu_start(c->gpu, r->csc_kernel, j, csc_blocks(c, r), STREAM_COPY);
 	arena_free(&c->temp);
 	return true;
 }
@@ -580,12 +586,12 @@ void job_start(Cuda *c, JobRun *r, const Tally *tally)
 	gpu_copies_wait(c->gpu);
 	const CallPart *p = &r->part[PART_TALLY];
 	Schedule *s = r->schedule;
-	if (tally && memcmp(s->host + p->at, tally, p->bytes) != 0) { /* has changed since the job was prepared */
+	if (tally && memcmp(s->host + p->at, tally, p->bytes) != 0) { /* changed by the job before */
 		memcpy(s->host + p->at, tally, p->bytes);
 		gpu_upload_begin(c->gpu, (char *)s->device + p->at, s->host + p->at, p->bytes, STREAM_COMPUTE);
 	}
-	if (r->images && !r->beside)
-		gpu_start(c->gpu, r->images, &r->job, images_blocks(c, r), STREAM_COMPUTE);
+	if (r->csc_kernel && !r->overlapped)
+		gpu_start(c->gpu, r->csc_kernel, &r->job, csc_blocks(c, r), STREAM_COMPUTE);
 	gpu_start(c->gpu, r->kernel, &r->job, r->job.teams * r->job.team_blocks, STREAM_COMPUTE);
 	gpu_download_begin(c->gpu, s->host, s->device, p->at + p->bytes, STREAM_COMPUTE);
 	if (r->event)
@@ -618,10 +624,11 @@ uint64_t work_run(Cuda *c, const Work *w)
 {
 	JobRun r;
 
-	if ((c->bound->streamed && w->mode != JOB_APPLY) || is_prepared(w))
+	if ((c->bound->streamed && w->mode != JOB_APPLY) || is_pipelined(w))
 		return stream_run(c, w);
-	if (!job_prepare(c, w, &r))
-		return NO_KERNEL;
+	bool covered = job_prepare(c, w, &r);
+	assert(covered && !w->networks);
+	(void)covered;
 	job_start(c, &r, NULL);
 	return job_finish(c, &r);
 }

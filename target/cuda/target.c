@@ -97,7 +97,7 @@ static void bind_to(Ctx *cx, Cuda *c, const Data *data)
 	b->source = NULL;
 	bound_make(cx, c, b, data);
 	c->bound = b;
-	device_rows_take(c);
+	row_buffers_reserve(c);
 }
 
 static void cuda_bind(Ctx *cx, Program *p, const Data *data)
