@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Lowering for the device. In: the program of target cpu with its layout and its lists of steps. Out: the same steps
- * with addresses of the device, tables of weights, the data.
+/* Lowering: the steps of target cpu become steps of the device. In: the program of target cpu with its layout and its
+ * lists of steps, bound data. Out: the same steps with device addresses, tables of columns, the data.
  *
- * Weights have the places of target cpu. Transposed forms are the device's own: every matrix has one that a pass reads
- * by the other side. */
+ * Weights have the places of target cpu. The device also has the transpose of every matrix that some pass reads along
+ * the other dimension. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -18,6 +18,7 @@ _Static_assert((int)BUF_ACT == ROW_ACT && (int)BUF_DELTA == ROW_DELTA && (int)BU
                "steps name buffers as target cpu does");
 
 const void *layout_of(const Program *cpu) { return cpu->layout; }
+
 /* ---- bf16 ---- */
 
 bool wants_half(const Options *o) { return cpu_own(o)->precision == PRECISION_BF16; }
@@ -37,15 +38,17 @@ typedef struct Lower {
 	const Program *p;
 	const Layout *l;
 	DeviceBound *b;
-	DeviceStep *step;
+	DeviceStep *step; /* of the list, on the host */
 	DeviceList *list;
-	bool learn;
-	bool noisy;              /* its weights have noise */
-	const float *w, *copies; /* of the device, that steps read */
-	Program view;            /* target cpu's program, with the same */
+	bool learn;          /* the list trains; else it tests */
+	bool backward;       /* the stage at hand is one of the backward pass */
+	bool noisy;          /* weights of the list have noise */
+	const float *w;      /* device: weights that steps read, */
+	const float *copies; /* and their transposes */
+	Program view;        /* target cpu's program with the weights that its steps read */
 } Lower;
 
-static DeviceStep *add(Lower *m, int kind)
+static DeviceStep *step_add(Lower *m, int kind)
 {
 	DeviceStep *d = &m->step[m->list->steps++];
 
@@ -53,7 +56,7 @@ static DeviceStep *add(Lower *m, int kind)
 	return d;
 }
 
-/* The address of a row of weights by source. */
+/* Weights of a panel as rows by source: row `source`; *row: floats of a row. */
 static const float *weights_by_source(const Lower *m, const Panel *p, uint32_t source, uint32_t *row)
 {
 	uint32_t i = (uint32_t)(p - m->l->panel);
@@ -63,6 +66,7 @@ static const float *weights_by_source(const Lower *m, const Panel *p, uint32_t s
 	return w + (size_t)source * *row;
 }
 
+/* The same as rows by target: the first row. */
 static const float *weights_by_target(const Lower *m, const Panel *p, uint32_t *row)
 {
 	uint32_t i = (uint32_t)(p - m->l->panel);
@@ -71,7 +75,8 @@ static const float *weights_by_target(const Lower *m, const Panel *p, uint32_t *
 	return p->by_source ? m->copies + m->c->tables.transposed_at[i] : m->w + p->at;
 }
 
-/* Where sums begin that target cpu begins with these: NULL, zeros or weights of the true unit. */
+/* Initial values of sums: where the device has the row that target cpu starts from. It is NULL (sums continue), zeros,
+ * or a row of weights from the true unit (bias). */
 static const float *start_of(const Lower *m, const float *start)
 {
 	uint32_t row;
@@ -91,10 +96,10 @@ static const float *start_of(const Lower *m, const float *start)
 	return m->c->job.zero;
 }
 
-static void lower_product(Lower *m, const Step *st, bool backward)
+static void lower_product(Lower *m, const Step *st)
 {
 	const Panel *p = st->panel;
-	DeviceStep *d = add(m, STEP_PRODUCT);
+	DeviceStep *d = step_add(m, STEP_PRODUCT);
 	const Part *from = p ? &m->l->part[p->from] : NULL;
 
 	d->a = st->a;
@@ -107,23 +112,23 @@ static void lower_product(Lower *m, const Step *st, bool backward)
 	d->b_row = 0;
 	d->b = m->c->job.zero;
 	d->wide = true;
-	if (p && !backward)
+	if (p && !m->backward)
 		d->b = weights_by_source(m, p, 0, &d->b_row);
-	if (p && backward) {
+	if (p && m->backward) {
 		d->b = weights_by_target(m, p, &d->b_row);
 		d->wide = d->c_col % 4 == 0 && (d->cols % 4 == 0 || d->c_col + d->cols == from->col + from->count);
 	}
 	if (p) {
 		d->half_at = p->at;
 		d->half_row = p->row;
-		d->by_depth = p->by_source != backward;
-		d->to_end = !backward || d->c_col + d->cols == from->col + from->count;
+		d->by_depth = p->by_source != m->backward;
+		d->to_end = !m->backward || d->c_col + d->cols == from->col + from->count;
 	}
 }
 
 static void lower_index(Lower *m, const Step *st)
 {
-	DeviceStep *d = add(m, STEP_INDEX);
+	DeviceStep *d = step_add(m, STEP_INDEX);
 
 	d->c = st->c;
 	d->c_col = st->c_col;
@@ -145,14 +150,14 @@ static const uint32_t *link_columns(Lower *m, const LinkSums *s, uint64_t links)
 	return device_put(&m->b->memory, col, links * sizeof *col);
 }
 
-static void lower_links(Lower *m, const Step *st, bool go_on)
+static void lower_links(Lower *m, const Step *st)
 {
 	const LinkSums *s = st->links;
-	DeviceStep *d = add(m, STEP_LINKS);
+	DeviceStep *d = step_add(m, STEP_LINKS);
 
 	d->a = st->a;
 	d->c = st->c;
-	d->go_on = go_on;
+	d->go_on = st->run == run_links_back;
 	d->b = m->w + st->panel->at;
 	d->units = s->units;
 	d->links = s->first[s->units];
@@ -169,9 +174,9 @@ static int part_error(const Lower *m, const Part *t)
 	return t->group < 0 ? option : group_error(&m->c->net->group[t->group], option);
 }
 
-static void lower_part(Lower *m, int kind, const Step *st)
+static DeviceStep *lower_part(Lower *m, int kind, const Step *st)
 {
-	DeviceStep *d = add(m, kind);
+	DeviceStep *d = step_add(m, kind);
 
 	d->a = st->a;
 	d->c = st->c;
@@ -179,21 +184,23 @@ static void lower_part(Lower *m, int kind, const Step *st)
 	d->cols = st->part->count;
 	d->fn = (uint8_t)st->part->fn;
 	d->keeps_net = part_keeps_net(st->part, part_error(m, st->part));
+	return d;
 }
 
-static void lower_load(Lower *m)
+static void lower_load(Lower *m, const Step *st)
 {
 	const Layout *l = m->l;
 
+	(void)st;
 	if (!m->b->data.from)
-		add(m, STEP_LOAD);
+		step_add(m, STEP_LOAD);
 	else if (l->has_links || l->copies_inputs)
-		add(m, STEP_SCATTER);
+		step_add(m, STEP_SCATTER);
 	if (m->b->csr.used && m->learn)
-		add(m, STEP_MARK);
+		step_add(m, STEP_MARK);
 }
 
-/* Deltas of softmax units need the errors of the whole row. */
+/* Softmax: deltas need the errors of the whole row, so they are a step of their own. */
 static void lower_errors(Lower *m, const Step *st)
 {
 	const Errors *e = &st->errors;
@@ -210,24 +217,30 @@ static void lower_errors(Lower *m, const Step *st)
 	d.offset = e->offset;
 	d.scale = st->error_scale;
 	d.near = st->near;
-	*add(m, STEP_ERRORS) = d;
+	*step_add(m, STEP_ERRORS) = d;
 	if (e->deltas && d.fn == FN_SOFTMAX && d.c != BUFS) {
-		*add(m, STEP_DELTAS) = d;
+		*step_add(m, STEP_DELTAS) = d;
 		m->step[m->list->steps - 1].kind = STEP_DELTAS;
 	}
 }
 
+static void lower_scores(Lower *m, const Step *st)
+{
+	step_add(m, STEP_SCORES);
+	m->b->right_here = st->scores.right;
+}
+
+/* target cpu: outputs, errors and scores of a row in one step. */
 static void lower_outcomes(Lower *m, const Step *st)
 {
-	DeviceStep *d = add(m, STEP_UNITS);
+	DeviceStep *d = step_add(m, STEP_UNITS);
 
 	d->a = d->c = BUF_ACT;
 	d->a_col = d->c_col = st->part->col;
 	d->cols = st->part->count;
 	d->fn = (uint8_t)st->part->fn;
 	lower_errors(m, st);
-	add(m, STEP_SCORES);
-	m->b->right_here = st->scores.right;
+	lower_scores(m, st);
 }
 
 static void lower_carry(Lower *m, const Step *st)
@@ -247,16 +260,15 @@ static void lower_carry(Lower *m, const Step *st)
 	}
 	if (!units)
 		return;
-	lower_part(m, STEP_CARRY, st);
-	DeviceStep *d = &m->step[m->list->steps - 1];
+	DeviceStep *d = lower_part(m, STEP_CARRY, st);
 	d->units = units;
 	d->col = device_put(&m->b->memory, col, (uint64_t)units * t->count * sizeof *col);
 }
 
 static void lower_integrate(Lower *m, const Step *st)
 {
-	lower_part(m, st->run == run_integrate ? STEP_INTEGRATE : STEP_INTEGRATE_BACK, st);
-	DeviceStep *d = &m->step[m->list->steps - 1];
+	DeviceStep *d = lower_part(m, st->run == run_integrate ? STEP_INTEGRATE : STEP_INTEGRATE_BACK, st);
+
 	d->dt = st->dt;
 	d->begin = st->run == run_integrate ? st->start : 0;
 	d->carried = st->run == run_integrate_back && st->carried;
@@ -264,8 +276,8 @@ static void lower_integrate(Lower *m, const Step *st)
 
 static void lower_noise(Lower *m, const Step *st)
 {
-	lower_part(m, STEP_NOISE, st);
-	DeviceStep *d = &m->step[m->list->steps - 1];
+	DeviceStep *d = lower_part(m, STEP_NOISE, st);
+
 	d->noise = (uint8_t)st->noise->kind;
 	d->noise_at = (uint8_t)st->place;
 	d->amount = st->noise->amount;
@@ -277,7 +289,7 @@ static void lower_noise(Lower *m, const Step *st)
 static void lower_near(Lower *m, const Step *st)
 {
 	const Group *g = &m->c->net->group[st->part->group];
-	DeviceStep *d = add(m, STEP_NEAR);
+	DeviceStep *d = step_add(m, STEP_NEAR);
 
 	d->a_col = st->part->col;
 	d->cols = st->part->count;
@@ -289,7 +301,7 @@ static void lower_near(Lower *m, const Step *st)
 static void lower_gradient(Lower *m, const Step *st)
 {
 	const Panel *p = st->panel;
-	DeviceStep *d = add(m, STEP_GRADIENT);
+	DeviceStep *d = step_add(m, STEP_GRADIENT);
 
 	d->a = p->by_source ? BUF_ACT : BUF_DELTA;
 	d->c = p->by_source ? BUF_DELTA : BUF_ACT;
@@ -306,7 +318,7 @@ static void lower_gradient(Lower *m, const Step *st)
 static void lower_gradient_index(Lower *m, const Step *st)
 {
 	const Panel *p = st->panel;
-	DeviceStep *d = add(m, STEP_GRADIENT_INDEX);
+	DeviceStep *d = step_add(m, STEP_GRADIENT_INDEX);
 
 	d->c_col = st->part->col;
 	d->cols = p->targets;
@@ -321,7 +333,7 @@ static void lower_gradient_index(Lower *m, const Step *st)
 static void lower_gradient_links(Lower *m, const Step *st)
 {
 	const LinkList *list = st->panel->list;
-	DeviceStep *d = add(m, STEP_GRADIENT_LINKS);
+	DeviceStep *d = step_add(m, STEP_GRADIENT_LINKS);
 
 	d->c_col = st->part->col;
 	d->links = list->links;
@@ -331,62 +343,69 @@ static void lower_gradient_links(Lower *m, const Step *st)
 	d->to = device_put(&m->b->memory, list->to, list->links * sizeof *list->to);
 }
 
-static void lower_step(Lower *m, const Step *st, bool backward)
+static void lower_one(Lower *m, const Step *st) { step_add(m, STEP_ONE)->c_col = st->c_col + st->part->count; }
+static void lower_gain(Lower *m, const Step *st) { lower_part(m, STEP_GAIN, st)->offset = st->offset; }
+static void lower_deltas(Lower *m, const Step *st) { lower_part(m, STEP_DELTAS, st)->offset = st->offset; }
+
+/* Steps of target cpu, by the function that runs them. STEP_CONTEXTS and STEP_CODES have no operands; other STEP_ kinds
+ * here are element-wise steps on a part. */
+enum { BY_FUNCTION = STEP_KINDS, NOT_NEEDED }; /* besides STEP_ kinds */
+static const struct {
+	StepFn *run;
+	int kind;                                /* STEP_ of the device, BY_FUNCTION or NOT_NEEDED */
+	void (*lower)(Lower *m, const Step *st); /* BY_FUNCTION */
+} lowerings[] = {
+	{ run_load, BY_FUNCTION, lower_load },
+	{ run_product, BY_FUNCTION, lower_product },
+	{ run_product_bf16, BY_FUNCTION, lower_product },
+	{ run_back_bf16, BY_FUNCTION, lower_product },
+	{ run_index, BY_FUNCTION, lower_index },
+	{ run_links, BY_FUNCTION, lower_links },
+	{ run_links_back, BY_FUNCTION, lower_links },
+	{ run_units, STEP_UNITS, NULL },
+	{ run_one, BY_FUNCTION, lower_one },
+	{ run_contexts, STEP_CONTEXTS, NULL },
+	{ run_integrate, BY_FUNCTION, lower_integrate },
+	{ run_integrate_back, BY_FUNCTION, lower_integrate },
+	{ run_noise, BY_FUNCTION, lower_noise },
+	{ run_gain, BY_FUNCTION, lower_gain },
+	{ run_near, BY_FUNCTION, lower_near },
+	{ run_errors, BY_FUNCTION, lower_errors },
+	{ run_outcomes, BY_FUNCTION, lower_outcomes },
+	{ run_scores, BY_FUNCTION, lower_scores },
+	{ run_codes, STEP_CODES, NULL },
+	{ run_zero, STEP_ZERO, NULL },
+	{ run_copy_error, STEP_COPY_ERROR, NULL },
+	{ run_add_error, STEP_ADD_ERROR, NULL },
+	{ run_carry, BY_FUNCTION, lower_carry },
+	{ run_deltas, BY_FUNCTION, lower_deltas },
+	{ run_gradient, BY_FUNCTION, lower_gradient },
+	{ run_gradient_bf16, BY_FUNCTION, lower_gradient },
+	{ run_gradient_index, BY_FUNCTION, lower_gradient_index },
+	{ run_gradient_links, BY_FUNCTION, lower_gradient_links },
+	/* scores read outputs where they are and know their thresholds; all ticks of a case are computed */
+	{ run_gather, NOT_NEEDED, NULL },
+	{ run_spread, NOT_NEEDED, NULL },
+	{ run_within, NOT_NEEDED, NULL },
+};
+
+static void lower_step(Lower *m, const Step *st)
 {
-	if (st->run == run_load)
-		lower_load(m);
-	else if (st->run == run_product || st->run == run_product_bf16 || st->run == run_back_bf16)
-		lower_product(m, st, backward);
-	else if (st->run == run_index)
-		lower_index(m, st);
-	else if (st->run == run_links || st->run == run_links_back)
-		lower_links(m, st, st->run == run_links_back);
-	else if (st->run == run_units)
-		lower_part(m, STEP_UNITS, st);
-	else if (st->run == run_one)
-		add(m, STEP_ONE)->c_col = st->c_col + st->part->count;
-	else if (st->run == run_contexts)
-		add(m, STEP_CONTEXTS);
-	else if (st->run == run_integrate || st->run == run_integrate_back)
-		lower_integrate(m, st);
-	else if (st->run == run_noise)
-		lower_noise(m, st);
-	else if (st->run == run_gain) {
-		lower_part(m, STEP_GAIN, st);
-		m->step[m->list->steps - 1].offset = st->offset;
-	} else if (st->run == run_near)
-		lower_near(m, st);
-	else if (st->run == run_errors)
-		lower_errors(m, st);
-	else if (st->run == run_outcomes)
-		lower_outcomes(m, st);
-	else if (st->run == run_scores) {
-		add(m, STEP_SCORES);
-		m->b->right_here = st->scores.right;
-	} else if (st->run == run_codes)
-		add(m, STEP_CODES);
-	else if (st->run == run_zero)
-		lower_part(m, STEP_ZERO, st);
-	else if (st->run == run_copy_error)
-		lower_part(m, STEP_COPY_ERROR, st);
-	else if (st->run == run_add_error)
-		lower_part(m, STEP_ADD_ERROR, st);
-	else if (st->run == run_carry)
-		lower_carry(m, st);
-	else if (st->run == run_deltas) {
-		lower_part(m, STEP_DELTAS, st);
-		m->step[m->list->steps - 1].offset = st->offset;
-	} else if (st->run == run_gradient || st->run == run_gradient_bf16)
-		lower_gradient(m, st);
-	else if (st->run == run_gradient_index)
-		lower_gradient_index(m, st);
-	else if (st->run == run_gradient_links)
-		lower_gradient_links(m, st);
-	else /* scores read the columns of outputs themselves, and thresholds of each; all ticks of a case are computed */
-		assert(st->run == run_gather || st->run == run_spread || st->run == run_within);
+	size_t i = 0;
+
+	while (i < COUNT(lowerings) && lowerings[i].run != st->run)
+		i++;
+	assert(i < COUNT(lowerings)); /* every step of target cpu is in the table */
+	int kind = lowerings[i].kind;
+	if (kind == BY_FUNCTION)
+		lowerings[i].lower(m, st);
+	else if (kind == STEP_CONTEXTS || kind == STEP_CODES)
+		step_add(m, kind);
+	else if (kind != NOT_NEEDED)
+		lower_part(m, kind, st);
 }
 
-/* Rows that target cpu leaves out, for they are like others or have no targets, are computed here. */
+/* The device computes all rows, also those that target cpu skips: equal ones, rows without targets. */
 static uint32_t stage_kind(int each)
 {
 	return each == EACH_TIME ? RUN_TIME : each == EACH_TIME_BACK ? RUN_TIME_BACK : RUN_ROWS;
@@ -394,7 +413,7 @@ static uint32_t stage_kind(int each)
 
 /* ---- peephole ---- */
 
-/* A product that forms the whole of what the next step processes one by one includes that step. */
+/* Can the element-wise step b run in the epilogue of product a? It must process exactly the columns that a computes. */
 static bool fuses(const DeviceStep *a, const DeviceStep *b)
 {
 	if (a->kind != STEP_PRODUCT || !a->wide || a->after || a->c_col != b->c_col || a->cols != b->cols ||
@@ -404,7 +423,7 @@ static bool fuses(const DeviceStep *a, const DeviceStep *b)
 	       (b->kind == STEP_DELTAS && a->c == BUF_DELTA && b->a == BUF_ACT);
 }
 
-/* Steps from `first` on; least: the first that they may be fused with. */
+/* Fuses steps from `first` on with the products before them; least: first step that may take part. */
 static void fuse_steps(DeviceList *list, DeviceStep *step, uint32_t first, uint32_t least)
 {
 	uint32_t n = first;
@@ -440,10 +459,11 @@ static void lower_list(Lower *m, const List *from, DeviceList *to, bool learn)
 		uint32_t first = to->steps;
 		if (k == from->gradient)
 			to->gradient = first;
+		m->backward = k >= from->backward;
 		for (uint32_t i = g->first; i < g->end; i++)
-			lower_step(m, &from->step[i], k >= from->backward);
+			lower_step(m, &from->step[i]);
 		bool alike = k && k < from->gradient && stage_kind(g->each) == RUN_ROWS && to->stages &&
-		             to->stage[to->stages - 1].each == RUN_ROWS; /* both process all rows at once */
+		             to->stage[to->stages - 1].each == RUN_ROWS; /* steps of both stages may be fused */
 		fuse_steps(to, m->step, first, alike ? to->stage[to->stages - 1].first : first);
 		if (k < from->gradient)
 			to->stage[to->stages++] = (DeviceStage){ stage_kind(g->each), first, to->steps };
@@ -455,65 +475,82 @@ static void lower_list(Lower *m, const List *from, DeviceList *to, bool learn)
 
 /* ---- tables of the layout ---- */
 
-/* The threshold of every output. */
+/* Threshold of each output, for scores. */
 static const float *criteria_put(Cuda *c, DeviceMemory *to)
 {
 	const Layout *l = c->cpu->layout;
-	float *most = NEW(&c->cx->scratch, c->net->outputs + 1, float);
+	float *threshold = NEW(&c->cx->scratch, c->net->outputs + 1, float);
 
 	for (const Part *t = l->part; t < l->part + l->parts; t++)
 		for (uint32_t j = 0; t->role == ROLE_OUTPUT && j < t->count; j++)
-			most[t->output + j] = (float)group_criterion(&c->net->group[t->group], c->cpu->bound->scorer.threshold);
-	return device_put(to, most, c->net->outputs * sizeof *most);
+			threshold[t->output + j] =
+				(float)group_criterion(&c->net->group[t->group], c->cpu->bound->scorer.threshold);
+	return device_put(to, threshold, c->net->outputs * sizeof *threshold);
 }
 
+/* Where inputs come from, which columns are 1, where outputs are. Also bf16: places of inputs in DeviceData.xh and
+ * DeviceData.bits. */
 static void lower_columns(Cuda *c, DeviceMemory *to)
 {
 	const Layout *l = c->cpu->layout;
-	const Net *net = c->net;
+	Job *j = &c->job;
 	InputColumns *in = NEW(&to->arena, l->parts, InputColumns);
-	uint32_t *ones = NEW(&to->arena, l->parts + 1, uint32_t), *out = NEW(&to->arena, net->outputs + 1, uint32_t);
-	uint32_t ins = 0, one = 0, contexts = 0, halves = 0, words = 0;
+	uint32_t *ones = NEW(&to->arena, l->parts + 1, uint32_t), *out = NEW(&to->arena, c->net->outputs + 1, uint32_t);
+	uint32_t inputs = 0, one = 0, halves = 0, words = 0;
 
 	ones[one++] = 0;
-	for (uint32_t k = 0; k < l->parts; k++) {
-		const Part *t = &l->part[k];
-		if (t->role == ROLE_INPUT && t->group >= 0)
-			in[ins++] = (InputColumns){ .col = t->col, .input = t->input, .count = t->count };
+	for (const Part *t = l->part; t < l->part + l->parts; t++) {
 		if (t->role == ROLE_INPUT && t->group >= 0) {
-			in[ins - 1].half = halves;
-			in[ins - 1].halves = (uint32_t)round_up(t->count + t->one, LANES);
-			halves += in[ins - 1].halves;
-			in[ins - 1].word = words;
+			InputColumns *i = &in[inputs++];
+			*i = (InputColumns){ .col = t->col, .input = t->input, .count = t->count, .half = halves, .word = words };
+			i->halves = (uint32_t)round_up(t->count + t->one, LANES);
+			halves += i->halves;
 			words += half_words(t);
 		}
 		if (t->one)
 			ones[one++] = t->col + t->count;
-		for (uint32_t j = 0; t->role == ROLE_OUTPUT && j < t->count; j++)
-			out[t->output + j] = t->col + j;
+		for (uint32_t n = 0; t->role == ROLE_OUTPUT && n < t->count; n++)
+			out[t->output + n] = t->col + n;
 	}
+	c->tables.input = in;
+	c->tables.ones = ones;
+	c->tables.output = out;
+	j->input = device_put(to, in, inputs * sizeof *in);
+	j->input_columns = inputs;
+	j->ones = device_put(to, ones, one * sizeof *ones);
+	j->one_columns = one;
+	j->output = device_put(to, out, c->net->outputs * sizeof *out);
+	j->outputs = c->net->outputs;
+	j->output_col = l->outputs == 1 ? out[0] : 0;
+}
+
+/* Columns of contexts, and those that they copy from the row before. */
+static void lower_context_columns(Cuda *c, DeviceMemory *to)
+{
+	const Layout *l = c->cpu->layout;
+	const Net *net = c->net;
+	uint32_t contexts = 0;
+
 	for (uint32_t k = 0; k < net->copies; k++)
 		contexts += net->group[net->copy[k].to_group].size;
 	ContextColumn *context = NEW(&c->cx->scratch, contexts + 1, ContextColumn);
 	contexts = 0;
 	for (uint32_t k = 0; k < net->copies; k++) {
 		const Group *to_group = &net->group[net->copy[k].to_group], *from = &net->group[net->copy[k].from_group];
-		for (uint32_t j = 0; j < to_group->size; j++)
+		for (uint32_t n = 0; n < to_group->size; n++)
 			context[contexts++] =
-				(ContextColumn){ l->col_of[to_group->first + j], l->col_of[from->first + j], (float)to_group->start };
+				(ContextColumn){ l->col_of[to_group->first + n], l->col_of[from->first + n], (float)to_group->start };
 	}
-	c->job.input = device_put(to, in, ins * sizeof *in);
-	c->job.input_columns = ins;
-	c->job.ones = device_put(to, ones, one * sizeof *ones);
-	c->job.one_columns = one;
-	c->tables.input = in;
-	c->tables.ones = ones;
-	c->tables.output = out;
-	c->job.output = device_put(to, out, net->outputs * sizeof *out);
-	c->job.outputs = net->outputs;
-	c->job.output_col = l->outputs == 1 ? out[0] : 0;
 	c->job.context = device_put(to, context, contexts * sizeof *context);
 	c->job.contexts = contexts;
+}
+
+static void lower_layout(Cuda *c, DeviceMemory *to)
+{
+	const Layout *l = c->cpu->layout;
+
+	lower_columns(c, to);
+	lower_context_columns(c, to);
 	c->job.criteria = l->criteria ? criteria_put(c, to) : NULL;
 	c->job.zero = device_alloc(to, (longest_row(l) + LANES) * sizeof(float));
 }
@@ -545,14 +582,14 @@ void lower_data(Cuda *c, DeviceBound *b)
 	b->middle = (float)from->scorer.middle;
 	b->longest = from->longest;
 	b->ticks = from->ticks;
-	float *none = NEW(&c->cx->scratch, d->targets + 1, float);
+	float *nans = NEW(&c->cx->scratch, d->targets + 1, float);
 	for (uint32_t k = 0; k < d->targets; k++)
-		none[k] = NAN;
-	b->no_targets = device_put(&b->memory, none, d->targets * sizeof *none);
+		nans[k] = NAN;
+	b->no_targets = device_put(&b->memory, nans, d->targets * sizeof *nans);
 	b->examples = run_examples(c->net, d);
 	data_put(c, b);
-	if (!c->job.input)
-		lower_columns(c, &c->weights);
+	if (!c->job.input) /* the layout is new */
+		lower_layout(c, &c->weights);
 	lower_watched(c, c->watch.units);
 	c->job.timed = c->net->timed;
 	lower_list(&m, &from->learn, &b->learn, true);
