@@ -129,9 +129,9 @@ static void seed_weights_make(NetworkSet *s, uint32_t i, uint64_t number, double
 	memcpy(w, r->template_w, c->floats * sizeof *w);
 	for (uint64_t l = 0; l < c->net->links; l++)
 		w[r->place[l]] = (float)v[l];
-	weights_copies(c, w, s->host_copies + i * copy_row(r));
+	weights_transpose(c, w, s->host_copies + i * copy_row(r));
 	if (c->half)
-		weights_halves(c, w, s->host_half + i * w_row(r));
+		weights_round(c, w, s->host_half + i * w_row(r));
 }
 
 static void new_weights_make(void *arg, uint32_t thread)

@@ -130,7 +130,7 @@ void fault_open(const Gpu *m);
 void fault_alloc(Gpu *m, uint64_t bytes);
 void fault_call(Gpu *m, const char *word, const char *what); /* word: copy or job; what: for the message */
 
-/* ---- lower.c: steps of the device, for the data at hand ------------------------------------------- */
+/* ---- what is bound; lower.c ---- */
 
 /* Arrays of cases, as DeviceData has them. NULL: this data has none. */
 typedef struct CaseArrays {
@@ -299,18 +299,18 @@ typedef struct Cuda {
 	double compile_seconds; /* of all kernels */
 } Cuda;
 
-void lower_data(Cuda *c, DeviceBound *b); /* for the data that target cpu has bound */
+void lower_data(Cuda *c, DeviceBound *b); /* of the data that target cpu has bound */
 void lower_watched(Cuda *c, Span units);  /* columns of Cuda.watch */
 const void *layout_of(const Program *cpu);
 bool wants_half(const Options *o); /* bf16 */
-uint16_t half_of(float x);         /* to nearest, of two to the even one, as the device does */
+uint16_t half_of(float x);         /* bf16, rounded to nearest even; NaN: 0x7fff */
 
 /* ---- data.c ---- */
 
 struct Part;
-uint32_t half_words(const struct Part *t); /* bf16: of a part of inputs in a row of DeviceData.bits */
+uint32_t half_words(const struct Part *t); /* bf16: words of a part of inputs in a row of DeviceData.bits */
 void data_put(Cuda *c, DeviceBound *b);
-/* These cases go to a slot of streamed data, in the background: gpu_copies_wait. d gets its addresses. */
+/* Starts copies of `count` cases to a slot, by STREAM_COPY. d gets the addresses of the slot. */
 void slot_fill(Cuda *c, uint32_t slot, const uint64_t *number, uint64_t count, DeviceData *d);
 
 /* ---- weights.c ---- */
@@ -318,18 +318,18 @@ void slot_fill(Cuda *c, uint32_t slot, const uint64_t *number, uint64_t count, D
 struct Panel; /* of target cpu */
 uint32_t panel_rows(const struct Panel *p);
 uint32_t panel_cols(const struct Panel *p);
-void lower_weights(Cuda *c);   /* tables of weights, for the layout that target cpu has now */
-void weights_refresh(Cuda *c); /* forms of target cpu that are derived from its weights */
-void weights_upload(Cuda *c);  /* if the host has newer ones */
-/* Transposed forms of weights; weights from units other than the true one, rounded. Other places stay as they are. */
-void weights_copies(const Cuda *c, const float *w, float *to);
-void weights_halves(const Cuda *c, const float *w, uint16_t *to);
-void weights_download(Cuda *c);             /* if the device has */
-void pending_get(const Cuda *c, double *v); /* the sum that waits on the device, in canonical order */
+void lower_weights(Cuda *c);    /* weights and their tables, for the layout that target cpu has now */
+void weights_upload(Cuda *c);   /* if the host's are newer */
+void weights_download(Cuda *c); /* if the device's are newer */
+void weights_refresh(Cuda *c);  /* forms that target cpu derives from its weights */
+/* Transposed matrices, and bf16 weights (0 for weights from the true unit), of weights w. Padding of `to` is not set. */
+void weights_transpose(const Cuda *c, const float *w, float *to);
+void weights_round(const Cuda *c, const float *w, uint16_t *to);
+void pending_download(const Cuda *c, double *v); /* Job.pending, in canonical order */
 
-/* ---- lists.c ------------------------------------------------------------------------------------- */
+/* ---- lists.c ---- */
 
-void lists_put(Cuda *c, DeviceBound *b, const Data *d);
+void csr_put(Cuda *c, DeviceBound *b, const Data *d); /* CsrShape, DeviceData.rank */
 
 /* ---- schedule.c: jobs --------------------------------------------------------------------------- */
 

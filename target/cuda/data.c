@@ -429,7 +429,7 @@ void data_put(Cuda *c, DeviceBound *b)
 	b->has_weight = d->weight != NULL;
 	b->codes.own = NULL;
 	if (from->index)
-		lists_put(c, b, d);
+		csr_put(c, b, d);
 	for (uint32_t k = 0; c->half && !from->index && k < c->cpu->layout->parts; k++)
 		b->data.xh_row += half_columns(&c->cpu->layout->part[k]);
 	if (b->data.xh_row && is_binary(c, d)) {

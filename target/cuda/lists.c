@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Index lists. In: data with such lists. Out: how long they are, whether kernels have them as 16-bit numbers, all of
- * one length; which inputs most cases have. */
+/* Index lists of cases (CSR). In: data with such lists. Out: their shape; whether the device also gets them padded to
+ * one length, as 16-bit indices; inputs by falling frequency. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cuda.h"
 
-enum { MOST_SHORT = 64 };
+enum { MAX_PADDED = 64 }; /* entries of a padded list */
 
 typedef struct Frequency {
 	uint64_t cases;
@@ -22,7 +22,7 @@ static int by_frequency(const void *a, const void *b)
 	return x->input < y->input ? -1 : 1;
 }
 
-static void put_ranks(Cuda *c, DeviceBound *b, const Data *d)
+static void ranks_put(Cuda *c, DeviceBound *b, const Data *d)
 {
 	Frequency *f = NEW(&c->cx->scratch, d->inputs + 1, Frequency);
 	uint32_t *rank = NEW(&c->cx->scratch, d->inputs + 1, uint32_t);
@@ -37,7 +37,7 @@ static void put_ranks(Cuda *c, DeviceBound *b, const Data *d)
 	b->data.rank = device_put(&b->memory, rank, d->inputs * sizeof *rank);
 }
 
-void lists_put(Cuda *c, DeviceBound *b, const Data *d)
+void csr_put(Cuda *c, DeviceBound *b, const Data *d)
 {
 	b->csr.longest = 0;
 	for (uint64_t i = 0; i < d->cases; i++)
@@ -45,6 +45,6 @@ void lists_put(Cuda *c, DeviceBound *b, const Data *d)
 	b->csr.entries = d->x_indptr[d->cases];
 	b->csr.has_values = d->x_values != NULL;
 	b->data.short_row = (uint32_t)round_up(b->csr.longest, 8);
-	b->csr.has_padded = d->inputs < NO_INPUT && b->data.short_row <= MOST_SHORT;
-	put_ranks(c, b, d);
+	b->csr.has_padded = d->inputs < NO_INPUT && b->data.short_row <= MAX_PADDED;
+	ranks_put(c, b, d);
 }

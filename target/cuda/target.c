@@ -287,7 +287,7 @@ static void cuda_gradient(const Program *p, double *v)
 {
 	memset(v, 0, p->cuda.net->links * sizeof *v);
 	if (p->cuda.pending_full)
-		pending_get(&p->cuda, v);
+		pending_download(&p->cuda, v);
 }
 
 static bool cuda_finite(const Program *p)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Weights on the device. In: the layout of target cpu, its weights and rule state. Out: tables of the update; copies to
- * the device and back.
- *
- * Weights have the places of target cpu. Transposed forms are the device's own: every matrix has one that a pass reads
- * by the other side. */
+/* Weights on the device. In: the layout of target cpu, its weights and rule state. Out: tables for the update (panels,
+ * link classes, ties, noise); weights, their transposes and bf16 forms on the device; copies back. Must hold: a weight
+ * has the same place on the device as in the program of target cpu. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +14,15 @@ extern const Target target_cpu;
 uint32_t panel_rows(const Panel *p) { return p->by_source ? p->sources + p->bias : p->targets; }
 uint32_t panel_cols(const Panel *p) { return p->by_source ? p->targets : p->sources + p->bias; }
 
-/* Forward passes read weights by source, backward passes by target. */
-static bool needs_copy(const Layout *l, const Panel *p)
+/* Forward passes read rows by source, backward passes rows by target. Single links need no second form. */
+static bool needs_transpose(const Layout *l, const Panel *p)
 {
 	return !p->list && (!p->by_source || l->part[p->from].error);
 }
 
+/* Classes of links: number i has rate factor, decay and limits at[i]. */
 typedef struct Classes {
-	LinkClass *of;
+	LinkClass *at;
 	uint32_t count;
 } Classes;
 
@@ -32,18 +31,18 @@ static uint8_t class_of(Ctx *cx, Classes *f, double rate, const Block *like)
 	LinkClass own = { rate, like->decay, like->limit[0], like->limit[1] };
 
 	for (uint32_t i = 0; i < f->count; i++)
-		if (memcmp(&f->of[i], &own, sizeof own) == 0)
+		if (memcmp(&f->at[i], &own, sizeof own) == 0)
 			return (uint8_t)i;
 	if (f->count == NO_LINK)
 		fail(cx, MP_BAD_INPUT, "use fewer, or --target cpu",
 		     "target cuda takes 255 different rate factors, decays and limits of blocks, no more");
-	f->of[f->count] = own;
+	f->at[f->count] = own;
 	return (uint8_t)f->count++;
 }
 
 static bool bit_at(const uint32_t *bits, uint64_t i) { return bits[i / 32] >> i % 32 & 1; }
 
-/* The class of every place, where they differ. */
+/* The class of every place of a panel; NULL: all have the panel's. */
 static const uint8_t *kinds_of(Cuda *c, Classes *f, const Panel *p, uint64_t size)
 {
 	uint8_t *kind;
@@ -62,15 +61,17 @@ static const uint8_t *kinds_of(Cuda *c, Classes *f, const Panel *p, uint64_t siz
 	return device_put(&c->weights, kind, size);
 }
 
+/* Row or column of weights from the true unit. */
 static uint32_t bias_of(const Panel *p)
 {
 	return p->list ? NO_BIAS : p->bias ? p->sources : p->from == 0 ? 0 : NO_BIAS;
 }
 
+/* Panels that are trained: frozen ones are not updated. */
 static void lower_panels(Cuda *c, const Layout *l)
 {
 	DevicePanel *panel = NEW(&c->weights.arena, l->panels + 1, DevicePanel);
-	Classes f = { .of = NEW(&c->weights.arena, NO_LINK + 1, LinkClass) };
+	Classes f = { .at = NEW(&c->weights.arena, NO_LINK + 1, LinkClass) };
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < l->panels; i++) {
@@ -92,12 +93,12 @@ static void lower_panels(Cuda *c, const Layout *l)
 	c->job.panel = device_put(&c->weights, panel, count * sizeof *panel);
 	c->job.panels = count;
 	c->tables.panel = panel;
-	c->tables.factor = f.of;
+	c->tables.factor = f.at;
 	c->tables.factors = f.count;
-	c->job.factor = device_put(&c->weights, f.of, (f.count + 1) * sizeof *f.of);
+	c->job.factor = device_put(&c->weights, f.at, (f.count + 1) * sizeof *f.at);
 }
 
-/* Places in canonical order, for the norm. */
+/* Places of links in canonical order, for the norm of the gradient. */
 typedef struct Places {
 	const Net *net;
 	uint64_t *place;
@@ -129,6 +130,7 @@ typedef struct TieAt {
 	uint64_t number;
 } TieAt;
 
+/* By the weight that gets the sum, then in the order of links. */
 static int by_sum(const void *a, const void *b)
 {
 	const TieAt *x = a, *y = b;
@@ -138,7 +140,7 @@ static int by_sum(const void *a, const void *b)
 	return x->number < y->number ? -1 : 1;
 }
 
-/* A weight that others are tied to is tied to none itself. */
+/* Groups ties by the weight that gets the sum. That weight is not tied to another one itself. */
 static void lower_ties(Cuda *c)
 {
 	const Program *p = c->cpu;
@@ -165,20 +167,20 @@ static void lower_ties(Cuda *c)
 /* ---- noise ---- */
 
 typedef struct NoisePlaces {
-	uint8_t *class; /* by place */
-	NoiseClass *of;
+	uint8_t *class; /* [floats] number of the class, by place; NO_LINK: no noise */
+	NoiseClass *at; /* [classes] */
 	uint32_t classes;
 } NoisePlaces;
 
 static uint8_t noise_class(Ctx *cx, NoisePlaces *n, const Noise *noise)
 {
 	for (uint32_t i = 0; i < n->classes; i++)
-		if (n->of[i].kind == noise->kind && n->of[i].amount == noise->amount)
+		if (n->at[i].kind == noise->kind && n->at[i].amount == noise->amount)
 			return (uint8_t)i;
 	if (n->classes == NO_LINK)
 		fail(cx, MP_BAD_INPUT, "use fewer, or --target cpu",
 		     "target cuda takes 255 kinds of noise of weights, no more");
-	n->of[n->classes] = (NoiseClass){ noise->kind, noise->amount };
+	n->at[n->classes] = (NoiseClass){ noise->kind, noise->amount };
 	return (uint8_t)n->classes++;
 }
 
@@ -189,11 +191,11 @@ static void noise_places(Cuda *c, NoisePlaces *n, const Panel *p, const Block *l
 			n->class[p->at + i] = noise_class(c->cx, n, &like->noise);
 }
 
-/* Which places have noise; the weights of passes are others then. */
+/* Which places have noise. Passes then read Job.noisy, made from the weights in every update. */
 static void lower_noise(Cuda *c, const Layout *l)
 {
 	NoisePlaces n = { .class = NEW(&c->cx->scratch, l->floats + 1, uint8_t),
-		              .of = NEW(&c->weights.arena, NO_LINK, NoiseClass) };
+		              .at = NEW(&c->weights.arena, NO_LINK, NoiseClass) };
 	NoisyPanel *panel = NEW(&c->weights.arena, l->panels + 1, NoisyPanel);
 
 	c->job.noisy = c->job.noisy_copies = NULL;
@@ -213,7 +215,7 @@ static void lower_noise(Cuda *c, const Layout *l)
 		for (uint32_t k = 0; p->list && k < p->list->kinds; k++)
 			noise_places(c, &n, p, p->list->kind[k].like, p->list->kind[k].real);
 	}
-	c->tables.noise_class = n.of;
+	c->tables.noise_class = n.at;
 	c->tables.noise_classes = n.classes;
 	c->tables.noisy_panel = panel;
 	c->job.noisy_panels = l->panels;
@@ -223,54 +225,69 @@ static void lower_noise(Cuda *c, const Layout *l)
 	c->job.noisy_copies = device_alloc(&c->weights, (c->transposed_floats + LANES) * sizeof(float));
 }
 
-static uint32_t floats_full(uint32_t n) { return (uint32_t)round_up(n, LANES); }
+static void lower_transposes(Cuda *c, const Layout *l)
+{
+	LayoutTables *t = &c->tables;
+	uint64_t floats = 0;
+
+	t->transposed_at = NEW(&c->cx->keep, l->panels + 1, uint64_t);
+	t->transposed_row = NEW(&c->cx->keep, l->panels + 1, uint32_t);
+	for (uint32_t i = 0; i < l->panels; i++) {
+		const Panel *p = &l->panel[i];
+		t->transposed_at[i] = needs_transpose(l, p) ? floats : NO_COPY;
+		t->transposed_row[i] = (uint32_t)round_up(panel_rows(p), LANES);
+		floats += needs_transpose(l, p) ? (uint64_t)t->transposed_row[i] * panel_cols(p) : 0;
+	}
+	c->transposed_floats = floats;
+}
+
+/* Number of the formula's variable that is the last change of a weight; 0: the rule has none. */
+static uint32_t step_variable(const Rule *rule)
+{
+	uint32_t variable = 0;
+
+	for (int k = 0; k < rule->states; k++)
+		if (strcmp(rule->state[k], "step") == 0)
+			variable = 2 + (uint32_t)k;
+	return variable;
+}
 
 void lower_weights(Cuda *c)
 {
 	const Layout *l = c->cpu->layout;
-	uint64_t copies = 0, bytes = (l->floats + LANES) * sizeof(float);
+	Job *j = &c->job;
+	uint64_t bytes = (l->floats + LANES) * sizeof(float);
 
 	device_free(&c->weights);
 	c->weights.arena.cx = c->cx;
-	c->tables.transposed_at = NEW(&c->cx->keep, l->panels + 1, uint64_t);
-	c->tables.transposed_row = NEW(&c->cx->keep, l->panels + 1, uint32_t);
-	c->tables.panel_number = NEW(&c->cx->keep, l->panels + 1, uint32_t);
-	for (uint32_t i = 0; i < l->panels; i++) {
-		const Panel *p = &l->panel[i];
-		c->tables.transposed_at[i] = needs_copy(l, p) ? copies : NO_COPY;
-		c->tables.transposed_row[i] = floats_full(panel_rows(p));
-		copies += needs_copy(l, p) ? (uint64_t)c->tables.transposed_row[i] * panel_cols(p) : 0;
-	}
 	c->tables.layout = l;
-	c->transposed_floats = copies;
-	c->floats = c->job.floats = l->floats;
-	c->job.cols = l->cols;
-	c->job.w = device_alloc(&c->weights, bytes);
-	c->job.copies = device_alloc(&c->weights, (copies + LANES) * sizeof(float));
+	c->tables.panel_number = NEW(&c->cx->keep, l->panels + 1, uint32_t);
+	lower_transposes(c, l);
+	c->floats = j->floats = l->floats;
+	j->cols = l->cols;
+	j->w = device_alloc(&c->weights, bytes);
+	j->copies = device_alloc(&c->weights, (c->transposed_floats + LANES) * sizeof(float));
 	for (int k = 0; k < c->rule->states; k++)
-		c->job.state[k] = device_alloc(&c->weights, bytes);
-	c->job.pending = device_alloc(&c->weights, bytes);
-	c->job.half = c->half ? device_alloc(&c->weights, bytes / 2) : NULL;
-	c->job.needs_norm = c->rule->needs_norm;
-	c->job.sum = c->job.stack = c->job.posted = NULL;
+		j->state[k] = device_alloc(&c->weights, bytes);
+	j->pending = device_alloc(&c->weights, bytes);
+	j->half = c->half ? device_alloc(&c->weights, bytes / 2) : NULL;
+	j->needs_norm = c->rule->needs_norm;
+	j->sum = j->stack = j->posted = NULL; /* allocated for the first job that needs them */
 	c->posted_capacity = 0;
-	c->job.sums = 0;
-	c->job.input = NULL;
+	j->sums = 0;
+	j->input = NULL; /* lower_data makes tables of columns */
 	lower_panels(c, l);
 	if (c->rule->needs_norm)
 		lower_norm(c, l);
 	lower_ties(c);
 	lower_noise(c, l);
-	c->job.bufs = l->radii ? BUF_NEAR + 1 : l->cleans ? BUF_CLEAN + 1 : BUF_CLEAN;
-	c->tables.step_variable = 0;
-	for (int k = 0; k < c->rule->states; k++)
-		if (strcmp(c->rule->state[k], "step") == 0)
-			c->tables.step_variable = 2 + (uint32_t)k;
+	j->bufs = l->radii ? BUF_NEAR + 1 : l->cleans ? BUF_CLEAN + 1 : BUF_CLEAN;
+	c->tables.step_variable = step_variable(c->rule);
 	c->host_newer = true;
 	c->device_newer = c->pending_full = false;
 }
 
-void weights_copies(const Cuda *c, const float *w, float *to)
+void weights_transpose(const Cuda *c, const float *w, float *to)
 {
 	const Layout *l = c->cpu->layout;
 
@@ -283,7 +300,7 @@ void weights_copies(const Cuda *c, const float *w, float *to)
 	}
 }
 
-void weights_halves(const Cuda *c, const float *w, uint16_t *to)
+void weights_round(const Cuda *c, const float *w, uint16_t *to)
 {
 	const Layout *l = c->cpu->layout;
 
@@ -306,11 +323,11 @@ static void weights_put(Cuda *c)
 	gpu_upload(c->gpu, c->job.w, c->cpu->w, bytes);
 	for (int k = 0; k < c->rule->states; k++)
 		gpu_upload(c->gpu, c->job.state[k], c->cpu->state[k], bytes);
-	weights_copies(c, c->cpu->w, copies);
+	weights_transpose(c, c->cpu->w, copies);
 	gpu_upload(c->gpu, c->job.copies, copies, c->transposed_floats * sizeof *copies);
 	if (c->job.half) {
 		uint16_t *half = NEW(&c->temp, c->floats, uint16_t);
-		weights_halves(c, c->cpu->w, half);
+		weights_round(c, c->cpu->w, half);
 		gpu_upload(c->gpu, c->job.half, half, c->floats * sizeof *half);
 	}
 }
@@ -334,7 +351,7 @@ void weights_download(Cuda *c)
 	c->device_newer = false;
 }
 
-void pending_get(const Cuda *c, double *v)
+void pending_download(const Cuda *c, double *v)
 {
 	Pending *pending = &c->cpu->pending;
 
