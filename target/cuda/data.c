@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Data on the device. In: the data that target cpu has bound. Out: the same in memory of the device; or, where it is
- * larger than that, two slots for some cases at a time: one is filled while the device computes with the other. Must
- * hold: what a kernel reads of a case does not depend on where the case lies. */
+/* Cases on the device. In: the data that target cpu has bound. Out: arrays of DeviceData; or, if they are larger than
+ * the memory for data, two slots that cases are streamed through: one is filled while the device reads the other. Must
+ * hold: what a kernel reads of a case does not depend on where the case is stored. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +9,12 @@
 #include "cuda.h"
 #include "pass.h"
 
-enum { STAGED_BYTES = 1 << 24, SLOT_SHARE = 16, MOST_SLOT = 1 << 30 }; /* SLOT_SHARE: of the memory */
+enum { STAGED_BYTES = 1 << 24 };                    /* pinned memory that all cases are uploaded through */
+enum { SLOT_SHARE = 16, MAX_SLOT_BYTES = 1 << 30 }; /* a slot has a share of the memory, up to a limit */
 
 /* ---- arrays of cases ---- */
 
+/* Of a case, with the longest index list. */
 static uint64_t case_bytes(const DeviceBound *b)
 {
 	const DeviceData *d = &b->data;
@@ -25,10 +27,10 @@ static uint64_t case_bytes(const DeviceBound *b)
 	return bytes + b->csr.longest * (sizeof(uint32_t) + (b->csr.has_values ? sizeof(float) : 0));
 }
 
-/* Cases of an array: of some data, or of a slot, where a case may be several times, once for each epoch. */
+/* May a case occur several times? In a slot, once for each epoch that the job has. */
 typedef enum CaseKind { ALL_DIFFERENT, SOME_AGAIN } CaseKind;
 
-/* alloc: of the host or of the device */
+/* alloc: device_alloc or gpu_host_memory */
 static CaseArrays case_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t cases, CaseKind kind,
                               void *(*alloc)(DeviceMemory *owner, uint64_t bytes))
 {
@@ -61,6 +63,7 @@ static CaseArrays case_arrays(DeviceMemory *m, const DeviceBound *b, uint64_t ca
 	return a;
 }
 
+/* DeviceData gets the addresses of `a`. */
 static void use_arrays(DeviceData *d, const CaseArrays *a)
 {
 	d->x = a->x;
@@ -78,22 +81,22 @@ static void use_arrays(DeviceData *d, const CaseArrays *a)
 
 /* ---- filling ---- */
 
-/* Cases number[0] ... or first ... to the host's arrays. */
+/* Cases that are converted into host arrays. */
 typedef struct Filling {
 	const DeviceBound *b;
 	const Layout *l;
 	const Data *d;
 	const CaseArrays *to;
-	const uint64_t *number; /* NULL: first, first + 1, ... */
+	const uint64_t *number; /* [count] which cases; NULL: first, first + 1, ... */
 	uint64_t first, count;
-	uint64_t numbers; /* of index lists before these cases */
+	uint64_t entries; /* of the index lists of all cases before these */
 	uint32_t threads;
-	float *row; /* [threads][inputs] */
+	float *row; /* [threads][inputs] scratch */
 } Filling;
 
 static uint64_t filled_case(const Filling *f, uint64_t i) { return f->number ? f->number[i] : f->first + i; }
 
-/* The index list of a case that target cpu has made of dense inputs is made here again. */
+/* Entries of the index list of a case. Dense inputs that target cpu turned into lists are converted again. row: scratch */
 static uint32_t list_length(const Filling *f, uint64_t i, float *row)
 {
 	uint32_t n = 0;
@@ -109,7 +112,7 @@ static uint32_t list_length(const Filling *f, uint64_t i, float *row)
 static void fill_list(const Filling *f, uint64_t i, uint64_t number, float *row)
 {
 	const CaseArrays *a = f->to;
-	uint64_t at = a->from[i] - f->numbers, n = a->from[i + 1] - a->from[i], short_row = f->b->data.short_row;
+	uint64_t at = a->from[i] - f->entries, n = a->from[i + 1] - a->from[i], short_row = f->b->data.short_row;
 
 	if (f->d->x_indptr) {
 		memcpy(a->index + at, f->d->x_indices + f->d->x_indptr[number], n * sizeof *a->index);
@@ -130,7 +133,7 @@ static void fill_list(const Filling *f, uint64_t i, uint64_t number, float *row)
 		a->short_list[i * short_row + k] = (uint16_t)a->index[at + k];
 }
 
-/* Columns of inputs as bf16, with a 1 behind those of a part that wants one, filled up to full vectors. */
+/* bf16: columns of a part of inputs, with the 1 that follows some parts, padded to full vectors. */
 static uint32_t half_columns(const Part *t)
 {
 	return t->role == ROLE_INPUT && t->group >= 0 ? (uint32_t)round_up(t->count + t->one, LANES) : 0;
@@ -154,7 +157,7 @@ uint32_t half_words(const Part *t) { return (uint32_t)round_up(ceil_div(half_col
 
 static void bit_set(uint32_t *row, uint32_t c) { row[c / 32] |= 1u << bit_place(c % 32); }
 
-/* The same, a bit for each column; inputs are in row. */
+/* The same columns as bits. row: inputs of the case */
 static void fill_bits(const Filling *f, uint64_t i, const float *row)
 {
 	uint32_t *x = f->to->bits + i * f->b->data.bits_row;
@@ -169,7 +172,7 @@ static void fill_bits(const Filling *f, uint64_t i, const float *row)
 	}
 }
 
-/* All inputs are 0 or 1. */
+/* Are all inputs 0 or 1? */
 static bool is_binary(const Cuda *c, const Data *d)
 {
 	float *row = NEW(&c->cx->scratch, d->inputs + 1, float);
@@ -185,7 +188,7 @@ static bool is_binary(const Cuda *c, const Data *d)
 	return true;
 }
 
-/* The same of targets, of which a word has room for 32. */
+/* Are all targets 0 or 1, and do they fit into a word? */
 static bool has_binary_targets(const Cuda *c, const Data *d)
 {
 	float *row = NEW(&c->cx->scratch, d->targets + 1, float);
@@ -235,6 +238,7 @@ static void fill_share(void *arg, uint32_t thread)
 	}
 }
 
+/* Converts cases, by all threads of the host. */
 static void fill(Cuda *c, Filling *f)
 {
 	Pool *pool = c->cpu->pool;
@@ -243,10 +247,10 @@ static void fill(Cuda *c, Filling *f)
 	f->threads = pool && f->count >= 256 ? pool_threads(pool) : 1;
 	f->row = NEW(&c->temp, (uint64_t)f->threads * f->d->inputs + 1, float);
 	if (f->to->from)
-		f->to->from[0] = f->numbers;
+		f->to->from[0] = f->entries;
 	for (uint64_t i = 0; f->to->from && i < f->count; i++)
 		f->to->from[i + 1] = f->to->from[i] + list_length(f, filled_case(f, i), f->row);
-	assert(!f->to->from || f->to->from[f->count] - f->numbers <= f->to->entries);
+	assert(!f->to->from || f->to->from[f->count] - f->entries <= f->to->entries);
 	if (f->threads > 1)
 		pool_run(pool, fill_share, f);
 	else
@@ -260,12 +264,12 @@ static void upload_overlapped(Gpu *m, void *to, const void *from, uint64_t bytes
 
 typedef void CopyFn(Gpu *m, void *to, const void *from, uint64_t bytes);
 
-/* The host's arrays to cases from `first` on of the device's. */
+/* Copies the host arrays to cases `first` and on of the device arrays. */
 static void arrays_copy(Cuda *c, const Filling *f, const CaseArrays *to, uint64_t first, CopyFn *copy)
 {
 	const CaseArrays *a = f->to;
 	const DeviceData *d = &f->b->data;
-	uint64_t n = f->count, numbers = a->from ? a->from[n] - f->numbers : 0;
+	uint64_t n = f->count, entries = a->from ? a->from[n] - f->entries : 0;
 
 	if (a->x)
 		copy(c->gpu, to->x + first * d->x_row, a->x, n * d->x_row * sizeof *a->x);
@@ -275,10 +279,10 @@ static void arrays_copy(Cuda *c, const Filling *f, const CaseArrays *to, uint64_
 		copy(c->gpu, to->bits + first * d->bits_row, a->bits, n * d->bits_row * sizeof *a->bits);
 	if (a->from) {
 		copy(c->gpu, to->from + first, a->from, (n + 1) * sizeof *a->from);
-		copy(c->gpu, to->index + f->numbers, a->index, numbers * sizeof *a->index);
+		copy(c->gpu, to->index + f->entries, a->index, entries * sizeof *a->index);
 	}
 	if (a->value)
-		copy(c->gpu, to->value + f->numbers, a->value, numbers * sizeof *a->value);
+		copy(c->gpu, to->value + f->entries, a->value, entries * sizeof *a->value);
 	if (a->short_list)
 		copy(c->gpu, to->short_list + first * d->short_row, a->short_list, n * d->short_row * sizeof *a->short_list);
 	if (a->y)
@@ -291,21 +295,21 @@ static void arrays_copy(Cuda *c, const Filling *f, const CaseArrays *to, uint64_
 		copy(c->gpu, to->own + first, a->own, n * sizeof *a->own);
 }
 
-/* All cases, some at a time. */
-static void put_all(Cuda *c, DeviceBound *b, const Data *d)
+/* Uploads all cases, some at a time. */
+static void cases_put(Cuda *c, DeviceBound *b, const Data *d)
 {
 	DeviceMemory staged = { .gpu = c->gpu, .arena = { .cx = c->cx } };
-	uint64_t some = min_u64(max_u64(1, STAGED_BYTES / case_bytes(b)), max_u64(1, d->cases)), numbers = 0;
+	uint64_t some = min_u64(max_u64(1, STAGED_BYTES / case_bytes(b)), max_u64(1, d->cases)), entries = 0;
 	CaseArrays host = case_arrays(&staged, b, some, ALL_DIFFERENT, gpu_host_memory);
 	CaseArrays to = case_arrays(&b->memory, b, d->cases, ALL_DIFFERENT, device_alloc);
 
 	for (uint64_t first = 0; first < d->cases; first += some) {
 		Filling f = {
-			.b = b, .d = d, .to = &host, .first = first, .count = min_u64(some, d->cases - first), .numbers = numbers
+			.b = b, .d = d, .to = &host, .first = first, .count = min_u64(some, d->cases - first), .entries = entries
 		};
 		fill(c, &f);
 		arrays_copy(c, &f, &to, first, gpu_upload);
-		numbers = host.from ? host.from[f.count] : 0;
+		entries = host.from ? host.from[f.count] : 0;
 	}
 	arena_free(&c->temp);
 	device_free(&staged);
@@ -317,9 +321,9 @@ static void put_all(Cuda *c, DeviceBound *b, const Data *d)
 /* MICROPROP_CUDA_SLOT=ROWS, for tests: all data is streamed, through slots of so many rows. */
 static uint64_t slot_wanted(const Cuda *c) { return environment_number(c->cx, "MICROPROP_CUDA_SLOT", 0); }
 
-static void slots_take(Cuda *c, DeviceBound *b)
+static void slots_make(Cuda *c, DeviceBound *b)
 {
-	uint64_t bytes = min_u64(c->gpu->memory / SLOT_SHARE, MOST_SLOT);
+	uint64_t bytes = min_u64(c->gpu->memory / SLOT_SHARE, MAX_SLOT_BYTES);
 
 	b->slot_cases = slot_wanted(c) ? slot_wanted(c) : min_u64(bytes / case_bytes(b), ROW_CASE);
 	for (int i = 0; b->slot_cases && i < SLOTS; i++) {
@@ -329,7 +333,7 @@ static void slots_take(Cuda *c, DeviceBound *b)
 	if (!b->slot_cases)
 		fail(c->cx, MP_BAD_INPUT, "use --target cpu", "%s has too little memory for a case of %s", c->gpu->name,
 		     b->source ? b->source->name : "the data");
-	use_arrays(&b->data, &b->slot[0].device); /* which arrays there are is part of kernels */
+	use_arrays(&b->data, &b->slot[0].device); /* kernels depend on which arrays there are */
 }
 
 void slot_fill(Cuda *c, uint32_t slot, const uint64_t *number, uint64_t count, DeviceData *d)
@@ -346,7 +350,7 @@ void slot_fill(Cuda *c, uint32_t slot, const uint64_t *number, uint64_t count, D
 
 /* ---- code words ---- */
 
-/* Sums of one part of the words. */
+/* Sums and elements of one part of the code words; at: elements before. */
 static void part_sums(const CodeWords *w, CodeSum *sum, CodeElement *element, uint32_t at)
 {
 	for (uint32_t k = 0; k < w->count; k++)
@@ -355,14 +359,34 @@ static void part_sums(const CodeWords *w, CodeSum *sum, CodeElement *element, ui
 		element[at + i] = (CodeElement){ w->column[i], w->twice ? w->twice[i] : 2 };
 }
 
-static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
+/* Which code word the target of each case is. */
+static CodeOwn *code_owns(const Cuda *c, Arena *a, const Data *d)
 {
-	const Layout *l = c->cpu->layout;
 	const Codes *codes = c->cpu->bound->codes;
-	uint32_t parts = codes_parts(codes), sums = 0, elements = 0;
 	float *y = NEW(&c->cx->scratch, d->targets + 1, float);
-	CodeOwn *own = b->codes.own = arena_alloc_raw(&b->memory.arena, d->cases + 1, sizeof *own);
+	CodeOwn *own = arena_alloc_raw(a, d->cases + 1, sizeof *own);
 
+	if (!d->y)
+		memset(own, 0, d->cases * sizeof *own);
+	for (uint64_t i = 0; d->y && i < d->cases; i++) {
+		bool near;
+		data_y(d, i, y);
+		own[i] = (CodeOwn){ 0 };
+		own[i].word = codes_own(codes, d->codes, y, &near);
+		own[i].near = near;
+		for (uint32_t k = 0; k < codes_parts(codes); k++)
+			own[i].number[k] = codes_number(codes, k, own[i].word);
+	}
+	return own;
+}
+
+static void codes_put(Cuda *c, DeviceBound *b, const Data *d)
+{
+	const Codes *codes = c->cpu->bound->codes;
+	CodeTables *t = &b->codes;
+	uint32_t parts = codes_parts(codes), sums = 0, elements = 0;
+
+	t->own = code_owns(c, &b->memory.arena, d);
 	for (uint32_t i = 0; i < parts; i++) {
 		const CodeWords *w = codes_words(codes, i);
 		b->data.part_count[i] = w->count;
@@ -372,50 +396,39 @@ static void put_codes(Cuda *c, DeviceBound *b, const Data *d)
 	b->memory.arena.cx = c->cx;
 	CodeSum *sum = NEW(&b->memory.arena, sums + 1, CodeSum);
 	CodeElement *element = NEW(&b->memory.arena, elements + 1, CodeElement);
-	b->codes.sum = sum;
-	b->codes.element = element;
+	t->sum = sum;
+	t->element = element;
 	part_sums(codes_words(codes, 0), sum, element, 0);
 	if (parts > 1)
 		part_sums(codes_words(codes, 1), sum + b->data.part_count[0], element,
 		          codes_words(codes, 0)->first[b->data.part_count[0]]);
-	for (uint64_t i = 0; d->y && i < d->cases; i++) {
-		bool near;
-		data_y(d, i, y);
-		own[i] = (CodeOwn){ 0 };
-		own[i].word = codes_own(codes, d->codes, y, &near);
-		own[i].near = near;
-		for (uint32_t k = 0; k < parts; k++)
-			own[i].number[k] = codes_number(codes, k, own[i].word);
-	}
-	b->codes.longest = 0;
-	b->codes.twice = elements ? element[0].twice : 2;
+	t->longest = 0;
+	t->twice = elements ? element[0].twice : 2;
 	for (uint32_t i = 0; i < sums; i++)
-		b->codes.longest = max_u32(b->codes.longest, sum[i].count);
+		t->longest = max_u32(t->longest, sum[i].count);
 	for (uint32_t i = 0; i < elements; i++)
-		b->codes.twice = b->codes.twice == element[i].twice ? b->codes.twice : 0;
-	b->codes.bits = d->targets <= 64;
+		t->twice = t->twice == element[i].twice ? t->twice : 0;
+	t->bits = d->targets <= 64;
 	for (uint64_t i = 0; i < (uint64_t)d->code_count * d->targets; i++)
-		b->codes.bits &= d->codes[i] == 0 || d->codes[i] == 1;
-	if (!d->y)
-		memset(own, 0, d->cases * sizeof *own);
+		t->bits &= d->codes[i] == 0 || d->codes[i] == 1;
 	b->data.codes = device_put(&b->memory, d->codes, (uint64_t)d->code_count * d->targets * sizeof *d->codes);
 	b->data.sums = device_put(&b->memory, sum, sums * sizeof *sum);
 	b->data.element = device_put(&b->memory, element, elements * sizeof *element);
 	b->data.code_largest = codes_largest(codes);
-	b->data.largest_output = l->largest_output;
+	b->data.largest_output = c->cpu->layout->largest_output;
 	b->data.code_unit = codes_words(codes, 0)->twice || codes_words(codes, parts - 1)->twice ? 0x1p-24 : 0x1p-53;
 }
 
 /* ---- all ---- */
 
-/* Two fifths of the memory are for data, of which two may be bound; the rest for weights, sums and rows. */
+/* Do the cases not fit? Two fifths of the memory are for data, of which two sets may be bound. */
 static bool is_larger(const Cuda *c, const DeviceBound *b, uint64_t cases)
 {
-	uint64_t bytes = cases * case_bytes(b), other = 0;
+	uint64_t bytes = cases * case_bytes(b), entry = sizeof(uint32_t) + (b->csr.has_values ? sizeof(float) : 0),
+			 other = 0;
 
 	if (b->csr.used)
-		bytes = cases * (case_bytes(b) - b->csr.longest * (b->csr.has_values ? 8ul : 4ul)) +
-		        b->csr.entries * (b->csr.has_values ? 8ul : 4ul);
+		bytes = cases * (case_bytes(b) - b->csr.longest * entry) + b->csr.entries * entry;
 	for (int i = 0; i < DEVICE_BOUNDS; i++)
 		other += &c->bindings[i] != b && c->bindings[i].source ? c->bindings[i].bytes : 0;
 	return slot_wanted(c) || cases > ROW_CASE || bytes + other > c->gpu->memory / 5 * 2;
@@ -441,11 +454,11 @@ void data_put(Cuda *c, DeviceBound *b)
 	if (!c->half && !from->index)
 		b->data.x_row = (uint32_t)round_up(d->inputs + 1, 4);
 	if (from->codes)
-		put_codes(c, b, d);
+		codes_put(c, b, d);
 	b->streamed = is_larger(c, b, d->cases);
 	if (b->streamed)
-		slots_take(c, b);
+		slots_make(c, b);
 	else
-		put_all(c, b, d);
+		cases_put(c, b, d);
 	b->bytes = (b->streamed ? SLOTS * b->slot_cases : d->cases) * case_bytes(b);
 }

@@ -11,8 +11,6 @@
 #include "cuda.h"
 #include "pass.h"
 
-extern const Target target_cpu;
-
 _Static_assert((int)BUF_ACT == ROW_ACT && (int)BUF_DELTA == ROW_DELTA && (int)BUF_NET == ROW_NET &&
                    (int)BUF_ERROR == ROW_ERROR && (int)BUF_HELD == ROW_HELD && (int)BUF_CLEAN == ROW_CLEAN,
                "steps name buffers as target cpu does");
