@@ -416,21 +416,23 @@ void row_buffers_reserve(Cuda *c);                      /* for the bound data */
 void shape_choose(const Cuda *c, uint64_t rows, uint32_t leaves, uint32_t blocks, uint32_t *teams,
                   uint32_t *team_blocks);
 
-/* ---- stream.c: work on data that is larger than the memory ---- */
+/* ---- stream.c ---- */
 
-uint64_t stream_run(Cuda *c, const Work *w);
-bool stream_fits(const Cuda *c, uint64_t batch); /* can updates be jobs? */
+uint64_t stream_run(Cuda *c, const Work *w);     /* a request that takes several jobs */
+bool stream_fits(const Cuda *c, uint64_t batch); /* do the cases of an update fit into a slot? */
 
-/* ---- target.c, ranks.c ---- */
+/* ---- target.c, ranks.c, guard.c ---- */
 
 Cuda *cuda_of(Program *p);
+Work batch_work(uint32_t mode, const Batch *b, Tally *tally); /* a request for all of a batch */
+void cpu_ready(Cuda *c); /* gives target cpu the weights of the device, and its data */
 extern const RankHooks cuda_ranks;
-extern const GuardHooks cuda_guard; /* guard.c */
-void guard_pending(Cuda *c);        /* --guard full: the pending sum is complete; */
-void guard_verify(Cuda *c);         /* it is about to be used */
-/* After the work of these leaves: the checksum of the one that is asked for. */
+extern const GuardHooks cuda_guard;
+/* --guard full. */
+void guard_pending(Cuda *c); /* Job.pending is complete: takes its checksum, */
+void guard_verify(Cuda *c);  /* and compares it before the sum is applied */
+/* After the sums of leaves first .. first + count - 1: takes the checksum of the leaf that the monitor asks for. */
 void guard_summed(Cuda *c, const Work *w, uint32_t first, uint32_t count);
-void cpu_ready(Cuda *c); /* target.c: target cpu has the weights and the data of the device */
 
 /* ---- restarts.c, lane_restarts.c, block_restarts.c ---- */
 

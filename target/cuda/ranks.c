@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Batches that several processes share, each with a GPU. In: a range of leaves. Out: sums of its maximal subtrees and
- * tallies of leaves, in memory of the host. Must hold: a subtree of k leaves is joined as a batch of k leaves is, so
- * that a job of its leaves alone gives its bits. */
+/* Ranks: processes with a GPU each share the leaves of a batch. In: a range of leaves. Out: sums of its maximal subtrees
+ * and tallies of its leaves, in memory of the host. Must hold: a subtree of k leaves is joined like a batch of k leaves,
+ * so that a job on its leaves alone has the same bits. */
 #include <string.h>
 
 #include "cuda.h"
 
 extern const Target target_cpu;
 
+/* The request of this rank. */
 typedef struct Shared {
 	Cuda *c;
 	const Batch *batch;
@@ -18,21 +19,12 @@ typedef struct Shared {
 static void leaves_run(const Shared *s, uint32_t mode, uint32_t first, uint32_t end)
 {
 	Cuda *c = s->c;
-	const Batch *b = s->batch;
 	Tally all = { 0 };
 
 	c->pending_full = false;
-	Work w = { .mode = mode,
-		       .examples = b->count,
-		       .batch = b->count,
-		       .count = 1,
-		       .example = b->example,
-		       .first = b->first,
-		       .first_update = b->update,
-		       .leaf_first = first,
-		       .leaf_end = end,
-		       .tally = &all,
-		       .epochs = 1 };
+	Work w = batch_work(mode, s->batch, &all);
+	w.leaf_first = first;
+	w.leaf_end = end;
 	work_run(c, &w);
 	if (mode == JOB_SUM)
 		guard_summed(c, &w, first, end - first);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Work on data that is larger than the memory of the device. In: work of any size. Out: jobs whose cases fit into a
- * slot; while one runs, the cases of the next go to the other slot. Must hold: the same sums and tallies as of one job.
- * Updates that fit are jobs of their own; of a larger batch, or a test, ranges of leaves are, and their sums join as
- * doc/arithmetic.md says, here on the host. */
+/* Requests that take several jobs: on streamed data, or with an order of examples. In: a request of any size. Out: jobs,
+ * of which one is prepared while the one before runs. Must hold: the same sums and tallies as of a single job.
+ *
+ * Updates that fit into a slot stay whole. A larger batch, or a test, is divided into ranges of leaves; the host joins
+ * their sums in the order of doc/arithmetic.md. */
 #include <assert.h>
 #include <string.h>
 
@@ -10,17 +11,17 @@
 
 extern const Target target_cpu;
 
-/* Cases of so many examples, at most. */
-static uint64_t most_cases(const Cuda *c, uint64_t examples) { return examples * c->bound->longest; }
+/* Of so many examples, at most. */
+static uint64_t max_cases(const Cuda *c, uint64_t examples) { return examples * c->bound->longest; }
 
 bool stream_fits(const Cuda *c, uint64_t batch)
 {
-	return !c->bound->streamed || most_cases(c, batch) <= c->bound->slot_cases;
+	return !c->bound->streamed || max_cases(c, batch) <= c->bound->slot_cases;
 }
 
 /* ---- updates ---- */
 
-/* What is left of the work after `done` updates. */
+/* The rest of a request after `done` updates. */
 static Work work_after(const Work *w, uint64_t done)
 {
 	Work rest = *w;
@@ -64,35 +65,37 @@ static uint64_t updates_run(Cuda *c, const Work *w)
 
 /* ---- ranges of leaves ---- */
 
-/* joins: of the two topmost sums, after this one. */
+/* A subtree of leaves that fits into a slot. */
 typedef struct LeafRange {
-	uint32_t first, end, joins;
+	uint32_t first, end;
+	uint32_t joins; /* of the two topmost sums of the stack, after this range */
 } LeafRange;
 
 typedef struct Ranges {
 	Cuda *c;
 	const Work *w;
-	uint64_t count;
-	uint32_t leaves, used;
-	LeafRange range[MAX_LEAVES];
+	uint64_t examples; /* of the batch */
+	uint32_t leaves;   /* of the batch */
+	uint32_t count;
+	LeafRange range[MAX_LEAVES]; /* [count] in order */
 } Ranges;
 
 static uint64_t range_examples(const Ranges *r, uint32_t first, uint32_t end)
 {
 	uint64_t low, high, n;
 
-	leaf_range(r->count, r->leaves, first, &low, &n);
-	leaf_range(r->count, r->leaves, end - 1, &high, &n);
+	leaf_range(r->examples, r->leaves, first, &low, &n);
+	leaf_range(r->examples, r->leaves, end - 1, &high, &n);
 	return high + n - low;
 }
 
-/* Subtrees that fit, in order. */
+/* Divides a subtree until its parts fit. */
 static void ranges_cut(Ranges *r, uint32_t first, uint32_t end)
 {
 	const Cuda *c = r->c;
 
-	if (most_cases(c, range_examples(r, first, end)) <= c->bound->slot_cases) {
-		r->range[r->used++] = (LeafRange){ first, end, 0 };
+	if (max_cases(c, range_examples(r, first, end)) <= c->bound->slot_cases) {
+		r->range[r->count++] = (LeafRange){ first, end, 0 };
 		return;
 	}
 	if (end - first == 1)
@@ -102,15 +105,17 @@ static void ranges_cut(Ranges *r, uint32_t first, uint32_t end)
 	uint32_t middle = first + leaf_split(end - first);
 	ranges_cut(r, first, middle);
 	ranges_cut(r, middle, end);
-	r->range[r->used - 1].joins++;
+	r->range[r->count - 1].joins++;
 }
 
-typedef struct SumStackOf {
+/* Sums of subtrees that wait for their sibling. */
+typedef struct SubtreeSums {
 	float *sum[JOIN_LEVELS + 2];
 	uint32_t depth;
-} SumStackOf;
+} SubtreeSums;
 
-static void sum_push(Cuda *c, SumStackOf *s, uint32_t joins)
+/* Pushes Job.pending, then joins as often as a range says. */
+static void sum_push(Cuda *c, SubtreeSums *s, uint32_t joins)
 {
 	float **top = &s->sum[s->depth++];
 
@@ -121,7 +126,7 @@ static void sum_push(Cuda *c, SumStackOf *s, uint32_t joins)
 		target_cpu.ranks->add(c->cpu, s->sum[s->depth - 2], s->sum[s->depth - 1], c->floats);
 }
 
-/* A range as work of its own: its cases, from out on. */
+/* A range as a request of its own. A test writes to its part of Work.out. */
 static Work range_work(const Ranges *r, const LeafRange *of, Tally *tally)
 {
 	Work w = *r->w;
@@ -134,7 +139,7 @@ static Work range_work(const Ranges *r, const LeafRange *of, Tally *tally)
 	w.epochs = 1;
 	if (!w.out)
 		return w;
-	leaf_range(r->count, r->leaves, of->first, &low, &n);
+	leaf_range(r->examples, r->leaves, of->first, &low, &n);
 	run_example(c->net, c->bound->source, r->w->first, &first, &n);
 	run_example(c->net, c->bound->source, r->w->first + low, &begin, &n);
 	w.out += (begin - first) * c->job.watched_count;
@@ -149,30 +154,30 @@ static Work range_work(const Ranges *r, const LeafRange *of, Tally *tally)
 static void ranges_run(Ranges *r, Tally *leaf_tally)
 {
 	Cuda *c = r->c;
-	bool learns = r->w->mode == JOB_SUM, before = c->pending_full;
+	bool sums = r->w->mode == JOB_SUM, before = c->pending_full;
 	JobRun run[SLOTS];
-	SumStackOf stack = { .depth = 0 };
-	Tally unused[SLOTS] = { { 0 } };
+	SubtreeSums stack = { .depth = 0 };
+	Tally unused[SLOTS] = { { 0 } }; /* tallies of leaves are read instead */
 
-	if (learns && before)
+	if (sums && before)
 		sum_push(c, &stack, 0);
 	c->pending_full = false;
 	Work w = range_work(r, &r->range[0], &unused[0]);
 	job_prepare(c, &w, &run[0]);
-	for (uint32_t k = 0; k < r->used; k++) {
+	for (uint32_t k = 0; k < r->count; k++) {
 		const LeafRange *of = &r->range[k];
 		job_start(c, &run[k % SLOTS], NULL);
-		if (k + 1 < r->used) {
+		if (k + 1 < r->count) {
 			unused[(k + 1) % SLOTS] = (Tally){ 0 };
 			w = range_work(r, of + 1, &unused[(k + 1) % SLOTS]);
 			job_prepare(c, &w, &run[(k + 1) % SLOTS]);
 		}
 		job_finish(c, &run[k % SLOTS]);
 		gpu_download(c->gpu, leaf_tally + of->first, c->device_tally, (of->end - of->first) * sizeof(Tally));
-		if (learns)
+		if (sums)
 			sum_push(c, &stack, of->joins);
 	}
-	if (!learns)
+	if (!sums)
 		return;
 	if (before)
 		target_cpu.ranks->add(c->cpu, stack.sum[0], stack.sum[1], c->floats);
@@ -189,18 +194,18 @@ uint64_t stream_run(Cuda *c, const Work *w)
 		return updates_run(c, w);
 	c->temp_sums.cx = c->cx;
 	r = NEW(&c->temp_sums, 1, Ranges);
-	*r = (Ranges){ .c = c, .w = w, .count = min_u64(w->batch, w->examples) };
-	r->leaves = leaf_count(r->count);
+	*r = (Ranges){ .c = c, .w = w, .examples = min_u64(w->batch, w->examples) };
+	r->leaves = leaf_count(r->examples);
 	uint32_t first = w->leaf_first, end = w->leaf_end ? w->leaf_end : r->leaves;
 	Tally *leaf_tally = NEW(&c->temp_sums, r->leaves + 1, Tally);
 	if (w->mode == JOB_SUM || !w->leaf_end) {
 		ranges_cut(r, first, end);
-	} else { /* leaves of a test, which need not be a subtree */
+	} else { /* a test of a rank: leaves need not be a subtree */
 		for (uint32_t leaf = first; leaf < end; leaf++)
 			ranges_cut(r, leaf, leaf + 1);
 	}
 	ranges_run(r, leaf_tally);
-	if (w->leaf_end) /* a rank's: it reads them there */
+	if (w->leaf_end) /* a rank reads them there */
 		gpu_upload(c->gpu, c->device_tally, leaf_tally + first, (end - first) * sizeof(Tally));
 	Tally all = tally_leaves(leaf_tally, first, end);
 	tally_add(w->tally, &all);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The hooks of the cuda target. In: a Plan, options, data. Out: what the trainer asks for. */
+/* The hooks of target cuda. In: a plan, options, data; calls of the trainer. Out: jobs, weights, tallies. Must hold: at any
+ * time either the device or the program of target cpu has the newest weights (device_newer, host_newer). */
 #include <assert.h>
 #include <string.h>
 
@@ -14,8 +15,11 @@ struct Program {
 
 Cuda *cuda_of(Program *p) { return &p->cuda; }
 
-enum { HALF_TESTED = 8192 };
-enum { MOST_EPOCHS = 2048, BULK_EXAMPLES = 1 << 21 }; /* of a call: a launch takes as long as some updates */
+enum { HALF_TEST_CASES = 8192 }; /* of a job, at most: bf16 kernels hold all rows of a test */
+enum {
+	MAX_EPOCHS = 2048,
+	BULK_EXAMPLES = 1 << 21
+}; /* of a call: large, since a launch takes as long as some updates */
 
 static void cuda_caps(Caps *caps)
 {
@@ -24,7 +28,7 @@ static void cuda_caps(Caps *caps)
 	caps->bulk = BULK_EXAMPLES;
 }
 
-static void forget_data(Cuda *c)
+static void unbind_all(Cuda *c)
 {
 	for (int i = 0; i < DEVICE_BOUNDS; i++) {
 		c->bindings[i].source = NULL;
@@ -32,11 +36,11 @@ static void forget_data(Cuda *c)
 	}
 }
 
-static void forget(void *arg)
+static void memory_free(void *arg)
 {
 	Cuda *c = arg;
 
-	forget_data(c);
+	unbind_all(c);
 	device_free(&c->weights);
 	device_free(&c->rows);
 	device_free(&c->calls);
@@ -65,18 +69,18 @@ static void attach_gpu(Ctx *cx, Cuda *c, Gpu *m)
 	for (int i = 0; i < DEVICE_BOUNDS; i++)
 		c->bindings[i].memory.gpu = m;
 	c->gpu = m;
-	arena_defer(&cx->keep, forget, c); /* before the gpu is closed */
+	arena_defer(&cx->keep, memory_free, c); /* runs before the device is closed */
 	c->device_tally = device_alloc(&c->calls, MAX_LEAVES * sizeof(Tally));
 }
 
-/* Target cpu may change the layout of the weights, for it has not seen this data yet. */
-static void bound_make(Ctx *cx, Cuda *c, DeviceBound *b, const Data *data)
+/* Binds new data. Target cpu may choose another layout for it: then the tables of weights are made again. */
+static void bound_init(Ctx *cx, Cuda *c, DeviceBound *b, const Data *data)
 {
 	weights_download(c);
 	c->host_newer = true;
 	target_cpu.bind(cx, c->cpu, data);
 	if (c->tables.layout != layout_of(c->cpu)) {
-		forget_data(c);
+		unbind_all(c);
 		lower_weights(c);
 	}
 	device_free(&b->memory);
@@ -84,6 +88,7 @@ static void bound_make(Ctx *cx, Cuda *c, DeviceBound *b, const Data *data)
 	b->source = data;
 }
 
+/* Makes `data` the bound data: it is bound already, or takes the place of the data that was not used last. */
 static void bind_to(Ctx *cx, Cuda *c, const Data *data)
 {
 	if (!c->gpu)
@@ -95,20 +100,33 @@ static void bind_to(Ctx *cx, Cuda *c, const Data *data)
 		}
 	DeviceBound *b = !c->bindings[0].source || c->bound == &c->bindings[1] ? &c->bindings[0] : &c->bindings[1];
 	b->source = NULL;
-	bound_make(cx, c, b, data);
+	bound_init(cx, c, b, data);
 	c->bound = b;
 	row_buffers_reserve(c);
 }
 
 static void cuda_bind(Ctx *cx, Program *p, const Data *data)
 {
-	forget_data(&p->cuda);
+	unbind_all(&p->cuda);
 	bind_to(cx, &p->cuda, data);
 }
 
 static void cuda_rebind(Ctx *cx, Program *p, const Data *data) { bind_to(cx, &p->cuda, data); }
 
 /* ---- running ---- */
+
+Work batch_work(uint32_t mode, const Batch *b, Tally *tally)
+{
+	return (Work){ .mode = mode,
+		           .examples = b->count,
+		           .batch = b->count,
+		           .count = 1,
+		           .example = b->example,
+		           .first = b->first,
+		           .first_update = b->update,
+		           .tally = tally,
+		           .epochs = 1 };
+}
 
 static Status cuda_accumulate(Program *p, const Batch *b, uint32_t first, uint32_t last, const StopFlag *stop, Tally *t)
 {
@@ -122,15 +140,7 @@ static Status cuda_accumulate(Program *p, const Batch *b, uint32_t first, uint32
 		c->pending_full = false;
 		return MP_STOPPED;
 	}
-	Work w = { .mode = JOB_SUM,
-		       .examples = b->count,
-		       .batch = b->count,
-		       .count = 1,
-		       .example = b->example,
-		       .first = b->first,
-		       .first_update = b->update,
-		       .tally = &sum,
-		       .epochs = 1 };
+	Work w = batch_work(JOB_SUM, b, &sum);
 	work_run(c, &w);
 	guard_summed(c, &w, 0, last);
 	c->pending_full = true;
@@ -163,7 +173,7 @@ static uint64_t cuda_run_updates(Program *p, const Updates *s)
 {
 	Cuda *c = &p->cuda;
 	uint64_t done, first = ceil_div(s->examples - s->done, s->batch), each = ceil_div(s->examples, s->batch);
-	uint64_t epochs = s->count > first ? min_u64(1 + ceil_div(s->count - first, each), MOST_EPOCHS) : 1;
+	uint64_t epochs = s->count > first ? min_u64(1 + ceil_div(s->count - first, each), MAX_EPOCHS) : 1;
 
 	if (c->pending_full || c->guard.attached || *s->stop || !stream_fits(c, min_u64(s->batch, s->examples)))
 		return 0;
@@ -193,7 +203,7 @@ void cpu_ready(Cuda *c)
 	weights_refresh(c);
 }
 
-/* Tallies of single cases: target cpu gives the same bits, and its program holds these weights. */
+/* Tallies of single cases come from target cpu, which has the same bits. */
 static Status evaluate_cases(Cuda *c, uint64_t first, uint64_t count, const StopFlag *stop, double *out, Tally *t)
 {
 	Status status;
@@ -206,10 +216,10 @@ static Status evaluate_cases(Cuda *c, uint64_t first, uint64_t count, const Stop
 	return status;
 }
 
-/* bf16 has kernels for a limited number of cases at a time. */
+/* A test; bf16: in several jobs. out: [cases][watched], or NULL */
 static void test_run(Cuda *c, uint64_t first, uint64_t count, float *out, uint64_t cases, Tally *sum)
 {
-	uint64_t most = c->half ? min_u64(HALF_TESTED, (uint64_t)c->row_teams * c->job.row_capacity) : count;
+	uint64_t most = c->half ? min_u64(HALF_TEST_CASES, (uint64_t)c->row_teams * c->job.row_capacity) : count;
 
 	for (uint64_t at = 0; at < count; at += most) {
 		uint64_t some = min_u64(most, count - at);
@@ -256,7 +266,7 @@ static Status cuda_evaluate(Program *p, uint64_t first, uint64_t count, const St
 	return MP_OK;
 }
 
-/* Columns are those of the layout: data has been bound, or will be. */
+/* Columns depend on the layout: if nothing is bound yet, binding looks them up. */
 static void cuda_watch(Program *p, Span units, uint32_t tick)
 {
 	p->cuda.watch.units = units;
@@ -306,7 +316,7 @@ static void cuda_print(Ctx *cx, Program *p, const Data *data, Buf *out)
 	if (data)
 		bind_to(cx, c, data);
 	device_print(c, out);
-	target_cpu.print(cx, c->cpu, NULL, out); /* which is bound, too */
+	target_cpu.print(cx, c->cpu, NULL, out); /* bound by bind_to */
 }
 
 static double cuda_compile_seconds(const Program *p) { return p->cuda.compile_seconds; }
