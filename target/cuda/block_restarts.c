@@ -2,10 +2,10 @@
 /* Restarts, one network per block: every block trains a network of its own, with its weights in shared memory. In: a
  * program with data bound, seeds. Out: the result that a run with each seed would have.
  *
- * A job trains a set of networks for some epochs. A network whose seed has ended gets the next seed before the next job
- * of its set. If there are enough seeds, two sets are double buffered: the host computes fingerprints and initial
- * weights of one set while the GPU trains the other. The kernel is that of teams of one block, each with its own weights
- * (EmitSource.solo). */
+ * A job trains a set of networks for some epochs. A network whose seed has ended gets the next seed before the next
+ * job of its set. If there are enough seeds, two sets are double buffered: the host computes fingerprints and
+ * initial weights of one set while the GPU trains the other. The kernel is that of teams of one block, each with its
+ * own weights (EmitSource.solo). */
 #include <assert.h>
 #include <math.h>
 #include <pthread.h>

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* cuda: networks on a GPU, with the bits of target cpu.
  *
- *   Plan --target cpu--> its program, for layout, weights at rest and steps --lower.c--> steps of the device
- *   batches --schedule.c--> Job; generate.c--> its kernel (emit/) --gpu.c--> a GPU (driver.c), or its emulation (ptx/)
+ *   plan --target cpu--> its program: layout, steps --lower.c--> steps of the device
+ *   data --data.c--> arrays of cases, weights --weights.c--> device memory
+ *   requests --stream.c, schedule.c--> Job --generate.c--> kernel (emit/, columns/, lanes/)
+ *   Job and kernel --gpu.c--> a GPU (driver.c) or its emulation (ptx/)
  *
- * The program of target cpu never computes here: it holds the weights while the device does not, in the same layout. */
+ * A job is a launch of one persistent kernel, which makes many updates. The program of target cpu holds the weights, in
+ * the same layout, while the device does not. */
 #ifndef CUDA_H
 #define CUDA_H
 
@@ -22,14 +25,14 @@ static inline CudaOptions *cuda_own(const Options *o) { return options_of(o, &cu
 
 /* ---- environment.c: variables for tests and experiments ---------------------------------------- */
 
-uint64_t environment_number(Ctx *cx, const char *name, uint64_t usual); /* fails if it is none, or out of range */
+uint64_t environment_number(Ctx *cx, const char *name, uint64_t usual); /* usual: if it is not set */
 typedef enum DeviceKind {
 	DEVICE_GPU,
-	DEVICE_SMALL, /* one with the sizes of the emulation */
+	DEVICE_SMALL, /* a GPU, but with the limits of the emulated device */
 	DEVICE_EMULATED
 } DeviceKind;
-DeviceKind environment_kind(Ctx *cx, uint64_t *seed);                /* MICROPROP_CUDA; seed: of the emulation */
-bool environment_fault(Ctx *cx, const char *word, uint64_t *number); /* does MICROPROP_CUDA_FAULT state this one? */
+DeviceKind environment_kind(Ctx *cx, uint64_t *seed);                /* MICROPROP_CUDA */
+bool environment_fault(Ctx *cx, const char *word, uint64_t *number); /* is MICROPROP_CUDA_FAULT WORD, or WORD:NUMBER? */
 
 /* ---- gpu.c, driver.c: a GPU, or its emulation ------------------------------------------------ */
 
@@ -322,7 +325,8 @@ void lower_weights(Cuda *c);    /* weights and their tables, for the layout that
 void weights_upload(Cuda *c);   /* if the host's are newer */
 void weights_download(Cuda *c); /* if the device's are newer */
 void weights_refresh(Cuda *c);  /* forms that target cpu derives from its weights */
-/* Transposed matrices, and bf16 weights (0 for weights from the true unit), of weights w. Padding of `to` is not set. */
+/* Transposed matrices, and bf16 weights (0 for weights from the true unit), of weights w. Padding of `to` is not
+ * set. */
 void weights_transpose(const Cuda *c, const float *w, float *to);
 void weights_round(const Cuda *c, const float *w, uint16_t *to);
 void pending_download(const Cuda *c, double *v); /* Job.pending, in canonical order */
@@ -454,28 +458,30 @@ enum {
 /* ---- predict.c ---- */
 
 void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p);
-/* The shape of a kernel is the first word of its text. */
+/* Kinds of kernels. The first remark of a kernel's text begins with the name. */
 typedef enum CudaShape {
-	SHAPE_COLUMNS,
-	SHAPE_RESIDENT,
-	SHAPE_TILES,
-	SHAPE_GENERAL,
-	SHAPE_SEEDS,
-	SHAPE_LANES,
+	SHAPE_COLUMNS,  /* columns/ */
+	SHAPE_RESIDENT, /* emit/: weights in shared memory */
+	SHAPE_TILES,    /* emit/: weights in global memory */
+	SHAPE_GENERAL,  /* emit/: rows in global memory, too */
+	SHAPE_SEEDS,    /* emit/: a network per block */
+	SHAPE_LANES,    /* lanes/ */
 	SHAPES
 } CudaShape;
 extern const char *const shape_names[SHAPES];
-/* What an update has to do: floating-point operations of its rows; steps in time, one after the other. */
+/* Of an update. */
 typedef struct UpdateWork {
 	bool half;
 	uint32_t leaves, blocks;
-	double operations, steps;
+	double operations; /* floating-point, of all rows */
+	double steps;      /* time steps, one after the other */
 } UpdateWork;
 double update_seconds(CudaShape shape, const UpdateWork *u);
 
-/* ---- listing.c: what runs on the device, as text ---- */
+/* ---- listing.c ---- */
 
-void device_print(Cuda *c, Buf *out); /* for the bound data; else shapes for some numbers of leaves */
+void device_print(Cuda *c,
+                  Buf *out); /* the kernel for the bound data; without data, shapes for some numbers of leaves */
 
 /* ---- generate.c ---- */
 

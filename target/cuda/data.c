@@ -96,7 +96,8 @@ typedef struct Filling {
 
 static uint64_t filled_case(const Filling *f, uint64_t i) { return f->number ? f->number[i] : f->first + i; }
 
-/* Entries of the index list of a case. Dense inputs that target cpu turned into lists are converted again. row: scratch */
+/* Entries of the index list of a case. Dense inputs that target cpu turned into lists are converted again. row:
+ * scratch */
 static uint32_t list_length(const Filling *f, uint64_t i, float *row)
 {
 	uint32_t n = 0;

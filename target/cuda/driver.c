@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The CUDA driver API, loaded from libcuda.so.1 at run time. In: PTX text. Out: device memory, launches, copies. Neither
- * building nor running needs the CUDA toolkit: the driver compiles PTX for the GPU (JIT).
+/* The CUDA driver API, loaded from libcuda.so.1 at run time. In: PTX text. Out: device memory, launches, copies.
+ * Neither building nor running needs the CUDA toolkit: the driver compiles PTX for the GPU (JIT).
  *
  * Must hold: all blocks of a launch are resident, since they wait for each other: launches are cooperative. */
 #include <assert.h>

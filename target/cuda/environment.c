@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Variables of the environment, for tests and experiments. In: names. Out: their values, or a failure that says what
- * would be right. A variable without text is as if it were not set. */
+/* Environment variables, for tests and experiments. In: names. Out: values, or a failure that says what would be right.
+ * An empty variable counts as not set. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@ static const struct {
 	{ "MICROPROP_CUDA_SLOT", 1, ROW_CASE, 1 },
 };
 
+/* NULL: not set, or empty. */
 static const char *text_of(const char *name)
 {
 	const char *text = getenv(name);
@@ -76,7 +77,7 @@ DeviceKind environment_kind(Ctx *cx, uint64_t *seed)
 
 static const struct {
 	const char *word;
-	bool counts;
+	bool counts; /* WORD:N */
 } faults[] = { { "driver", false }, { "old", false }, { "none", false },
 	           { "memory", true },  { "copy", true }, { "job", true } };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What can go wrong with a GPU, in one sentence each; and the same with an emulated one, for tests. In: calls. Out: a
- * failure. Must hold: weights that were saved before are not touched.
+/* Failures of a device, one sentence each; faults of the emulated device, for tests. In: calls. Out: a failure. Must
+ * hold: weights that were saved before are not touched.
  *
- * MICROPROP_CUDA_FAULT: driver, old, none (no driver, one too old, no GPU), memory:N, copy:N, job:N (the N-th request
- * of memory finds none, the N-th copy or job is the last before the device is lost). */
+ * MICROPROP_CUDA_FAULT: driver, old, none (no driver, one too old, no GPU); memory:N (the N-th allocation fails);
+ * copy:N, job:N (the device is lost at the N-th copy or job). */
 #include "cuda.h"
 
 _Noreturn void gpu_refuse(const Gpu *m, const char *why)
@@ -27,7 +27,7 @@ const char *const gpu_no_driver = "there is no NVIDIA driver (libcuda.so.1) here
 				  *const gpu_old_driver = "the NVIDIA driver is too old: it must support CUDA 11 or later",
 				  *const gpu_none = "there is no NVIDIA GPU here";
 
-/* Option device, or MICROPROP_CUDA_DEVICE; else the processes of a job on one host take a GPU each. */
+/* By option device, else MICROPROP_CUDA_DEVICE, else by rank among the processes of this host. */
 int gpu_number(const Gpu *m, int count)
 {
 	int64_t number = m->device;
@@ -42,7 +42,7 @@ int gpu_number(const Gpu *m, int count)
 	return (int)number;
 }
 
-/* ---- emulated ---- */
+/* ---- emulated faults ---- */
 
 void fault_open(const Gpu *m)
 {

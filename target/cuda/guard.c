@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Guards: weights and rule state of the device are compared with their checksums; with full, the sum that waits for
- * its update has one, too, and a leaf, now and then, is recomputed by target cpu, which has the same bits. In: memory
- * of the host that has a copy of them. Out: checksums of what the device holds now. Must hold: a block is fetched from
- * the device whenever its checksum is asked for, so the host's copy is that of the last checksum; after a rollback the
- * host's is the newer one. */
+/* Guards against silent data corruption on the device. In: host regions that mirror weights and rule state of the
+ * device. Out: checksums of what the device holds now. --guard full also checks the sum that waits for its update,
+ * and has target cpu, which has the same bits, recompute single leaves. Must hold: a region is downloaded whenever
+ * its checksum is taken, so the host copy is that of the last checksum; after a rollback the host copy is the newer
+ * one. */
 #include "cuda.h"
 #include "monitor.h"
 #include "pass.h"
@@ -30,7 +30,7 @@ static bool inside(const void *at, uint64_t bytes, const float *of, uint64_t flo
 	return place >= first && place + bytes <= first + floats * sizeof *of;
 }
 
-/* Of the device's memory, where `at` is a copy of some of it. */
+/* Of device memory that `at` mirrors, or part of it. */
 static uint64_t checksum(const Program *p, const void *at, uint64_t bytes)
 {
 	Cuda *c = cuda_of((Program *)p);
@@ -43,7 +43,7 @@ static uint64_t checksum(const Program *p, const void *at, uint64_t bytes)
 	return checksum_of(at, bytes);
 }
 
-/* ---- full ---- */
+/* ---- --guard full ---- */
 
 static bool checks_sums(const Cuda *c) { return c->guard.monitor && c->guard.monitor->check_sums; }
 
@@ -68,8 +68,8 @@ void guard_verify(Cuda *c)
 		c->guard.monitor->corrupted_sums++;
 }
 
-/* After a job of these leaves: the checksum of the one that is asked for, if it is one of them. False: the job has not
- * left its sum, since there are more leaves than sums, or they were streamed. */
+/* After a job on leaves first .. first + count - 1: takes the checksum of Monitor.leaf, if it is one of them. False:
+ * its sum is gone, since there were more leaves than sums, or they were streamed. */
 static bool guard_leaf(Cuda *c, uint32_t first, uint32_t count)
 {
 	Monitor *m = c->guard.monitor;
@@ -86,8 +86,8 @@ static bool guard_leaf(Cuda *c, uint32_t first, uint32_t count)
 	return true;
 }
 
-/* A leaf of which the job has not left a sum: computed alone before the sum of the batch, which is then made again. */
-static void leaf_again(Cuda *c, const Work *w)
+/* Computes the leaf alone, takes its checksum, then computes the sum of the batch again. */
+static void leaf_recompute(Cuda *c, const Work *w)
 {
 	Tally unused = { 0 };
 	Work one = *w, all = *w;
@@ -104,7 +104,7 @@ static void leaf_again(Cuda *c, const Work *w)
 void guard_summed(Cuda *c, const Work *w, uint32_t first, uint32_t count)
 {
 	if (!guard_leaf(c, first, count))
-		leaf_again(c, w);
+		leaf_recompute(c, w);
 }
 
 static uint64_t recompute(Program *p, const Batch *b, uint32_t leaf, uint32_t attempt, int *core)

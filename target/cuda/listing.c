@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What runs on the device, as text. In: bound data, options; the device may be a planned one. Out: the shape of the
- * kernel for the batch of the options, its tiles and steps, which are the remarks of its text, and the time that an
- * update should take. */
+/* show --stage program. In: options, bound data, if any; the device may be a planned one. Out: as text, the shape of
+ * the kernel for the batch of the options, its remarks (tiles, steps), the predicted time of an update. */
 #include <string.h>
 
 #include "columns.h"
 #include "cpu_layout.h"
 #include "cuda.h"
 
-/* One layer of hidden units, between inputs and outputs: a batch of one leaf with index lists, or in bf16 with inputs
- * of 0 and 1, is computed by a cluster whose blocks have columns of it, if columns.c covers the rest. */
+/* A network with one hidden layer may get the kernel of columns/ for batches of one leaf. */
 static void columns_print(const Cuda *c, uint32_t team_blocks, Buf *out)
 {
 	const Layout *l = layout_of(c->cpu);
@@ -23,7 +21,7 @@ static void columns_print(const Cuda *c, uint32_t team_blocks, Buf *out)
 	           (c->half ? half_columns_each : columns_each)(l->panel[0].targets, blocks), l->panel[0].targets);
 }
 
-/* No data: nothing but the division of blocks is known. */
+/* Without data, only the division into teams is known. */
 static void shapes_print(const Cuda *c, Buf *out)
 {
 	uint32_t blocks = c->gpu ? c->gpu->blocks : H200_BLOCKS, teams, team_blocks;
@@ -40,7 +38,7 @@ static void shapes_print(const Cuda *c, Buf *out)
 	}
 }
 
-/* The lines of a text that begin with //, without that. Those of the first column come before any instruction. */
+/* Comments of a text. Those in the first column precede all instructions. */
 static void remarks_print(const char *text, Buf *out)
 {
 	for (const char *line = text; *line;) {
@@ -66,7 +64,7 @@ static CudaShape shape_of(const char *text)
 	return SHAPE_GENERAL;
 }
 
-/* Of three digits that count. */
+/* Decimals for three significant digits. */
 static int places(double x) { return x < 1 ? 3 : x < 10 ? 2 : x < 100 ? 1 : 0; }
 
 static void kernel_print(Cuda *c, Buf *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Time that training takes on a GPU, for target auto. In: a workload. Out: seconds, or why this GPU cannot do it. An
- * emulated device is predicted as if it were a GPU, so that tests see both choices. */
+/* Performance model of the GPU, for target auto. In: a workload. Out: seconds, or why this GPU cannot do it. An
+ * emulated device is predicted like a GPU, so that tests reach both choices. */
 #include <math.h>
 #include <string.h>
 
@@ -23,6 +23,7 @@ static void probe(Ctx *own, void *arg)
 	p->memory = m->memory;
 }
 
+/* NULL, or why target auto does not choose the GPU. */
 static const char *cannot(const TrainingWork *w)
 {
 	if (wants_half(w->opt))
@@ -30,7 +31,7 @@ static const char *cannot(const TrainingWork *w)
 	return NULL;
 }
 
-/* Its first error, without "target cuda: ". */
+/* The first error of a context, without "target cuda: ". */
 static const char *reason(Ctx *cx, const Ctx *own)
 {
 	static const char prefix[] = "target cuda: ";
@@ -42,11 +43,12 @@ static const char *reason(Ctx *cx, const Ctx *own)
 	return arena_copy(&cx->scratch, text, strlen(text));
 }
 
-/* As measured on an H200: what an update takes however few cases it has, and operations per second of a block; of one
- * leaf, what barriers of a cluster take besides; of steps in time, what each takes after the first (an estimate). Of
- * lanes, operations are those of a thread. */
+/* Measured on an H200; step is an estimate. Lanes: a thread counts as a block. */
 typedef struct ShapeCost {
-	double floor, block_rate, one_leaf, step;
+	double floor;      /* seconds of an update, however few cases it has */
+	double block_rate; /* operations per second of a block */
+	double one_leaf;   /* seconds: barriers of a cluster, if there is one leaf */
+	double step;       /* seconds of each time step after the first */
 } ShapeCost;
 static const ShapeCost costs[SHAPES][2] = {
 	[SHAPE_COLUMNS] = { { 4.8e-6, 0.3e12 }, { 2.55e-6, 1.4e12 } },
@@ -66,10 +68,9 @@ double update_seconds(CudaShape shape, const UpdateWork *u)
 	       u->operations / (c->block_rate * u->blocks);
 }
 
-/* Links whose weights and copies fit into shared memory. */
-enum { RESIDENT_LINKS = 30000 };
+enum { RESIDENT_LINKS = 30000 }; /* whose weights and transposes fit into shared memory */
 
-/* Before anything is compiled: which shape a network and its data should have. */
+/* The kernel that a network and its data should get: generating it would take longer than a prediction may. */
 static CudaShape shape_guess(const TrainingWork *w)
 {
 	if (w->net->timed || w->net->settles)
@@ -79,7 +80,7 @@ static CudaShape shape_guess(const TrainingWork *w)
 	return w->batch <= LEAF_EXAMPLES && w->data->x_indptr && !w->data->x_values ? SHAPE_COLUMNS : SHAPE_RESIDENT;
 }
 
-/* The same of many seeds, and how many a block trains at a time; 0: one is trained after the other. */
+/* The same of many seeds. Returns seeds that a block trains at a time; 0: seeds are trained one after the other. */
 static uint32_t seeds_guess(const TrainingWork *w, CudaShape *shape)
 {
 	*shape = SHAPE_LANES;
@@ -90,7 +91,7 @@ static uint32_t seeds_guess(const TrainingWork *w, CudaShape *shape)
 	       seed_suits_block(w->net, w->opt, w->data);
 }
 
-/* An epoch of all seeds. The last ones may leave blocks without work. */
+/* An epoch of all seeds. */
 static double epoch_seconds(const TrainingWork *w, uint32_t device_blocks)
 {
 	CudaShape shape;
@@ -126,7 +127,7 @@ void cuda_predict(Ctx *cx, const TrainingWork *w, Prediction *p)
 	if (p->why_not)
 		return;
 	double bytes = (double)w->data->cases * 4 * (w->data->inputs + (double)w->data->targets);
-	bool streamed = bytes > 0.4 * (double)found.memory; /* the data passes through it, while it computes */
+	bool streamed = bytes > 0.4 * (double)found.memory; /* copies overlap with computation */
 	p->start = opening + (streamed ? 0 : bytes / copy);
 	p->epoch = w->updates ? epoch_seconds(w, found.blocks) : 0;
 	if (streamed)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks: processes with a GPU each share the leaves of a batch. In: a range of leaves. Out: sums of its maximal subtrees
- * and tallies of its leaves, in memory of the host. Must hold: a subtree of k leaves is joined like a batch of k leaves,
- * so that a job on its leaves alone has the same bits. */
+/* Ranks: processes with a GPU each share the leaves of a batch. In: a range of leaves. Out: sums of its maximal
+ * subtrees and tallies of its leaves, in memory of the host. Must hold: a subtree of k leaves is joined like a batch
+ * of k leaves, so that a job on its leaves alone has the same bits. */
 #include <string.h>
 
 #include "cuda.h"

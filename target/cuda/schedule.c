@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs. In: a request (Work) on the bound data. Out: a launch: which examples belong to which update, leaf and chunk; how
- * blocks are divided into teams; tables and parameters on the device; then its results. */
+/* Jobs. In: a request (Work) on the bound data. Out: a launch: which examples belong to which update, leaf and
+ * chunk; how blocks are divided into teams; tables and parameters on the device; then its results. */
 #include <assert.h>
 #include <string.h>
 
@@ -322,7 +322,8 @@ static void schedule_clear(Schedule *s)
 		all[i]->count = 0;
 }
 
-/* Returns the updates of the job. If epochs are alike, the schedule has those of one. kept: the device has its tables. */
+/* Returns the updates of the job. If epochs are alike, the schedule has those of one. kept: the device has its
+ * tables. */
 static uint64_t schedule_make(Cuda *c, const Work *w, bool *kept)
 {
 	Schedule *s = c->schedule;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests that take several jobs: on streamed data, or with an order of examples. In: a request of any size. Out: jobs,
- * of which one is prepared while the one before runs. Must hold: the same sums and tallies as of a single job.
+/* Requests that take several jobs: on streamed data, or with an order of examples. In: a request of any size. Out:
+ * jobs, of which one is prepared while the one before runs. Must hold: the same sums and tallies as of a single job.
  *
- * Updates that fit into a slot stay whole. A larger batch, or a test, is divided into ranges of leaves; the host joins
- * their sums in the order of doc/arithmetic.md. */
+ * Updates that fit into a slot stay whole. A larger batch, or a test, is divided into ranges of leaves; the host
+ * joins their sums in the order of doc/arithmetic.md. */
 #include <assert.h>
 #include <string.h>
 

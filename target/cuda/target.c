@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The hooks of target cuda. In: a plan, options, data; calls of the trainer. Out: jobs, weights, tallies. Must hold: at any
- * time either the device or the program of target cpu has the newest weights (device_newer, host_newer). */
+/* The hooks of target cuda. In: a plan, options, data; calls of the trainer. Out: jobs, weights, tallies. Must hold:
+ * at any time either the device or the program of target cpu has the newest weights (device_newer, host_newer). */
 #include <assert.h>
 #include <string.h>
 

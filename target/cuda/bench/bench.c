@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* microprop bench cuda: training speed of a GPU. In: arguments of the command. Out: rows, as text or JSON.
- *
- * Works and measuring are those of target cpu; rows that its kernels have beside them are measured in the same run, on
- * one thread, for comparison. */
+/* microprop bench cuda: training speed of a GPU. In: arguments of the command. Out: rows, as text or JSON. Workloads
+ * and measurement are those of bench cpu. Each row has its counterpart on one core, measured in the same run. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +14,8 @@ enum { MOST_ROUNDS = 1000, TARGETS = 2 };
 
 typedef struct GpuBench {
 	Ctx *cx;
-	Buf *text; /* the report in both forms; one is printed */
-	JsonWriter *json;
+	Buf *text;        /* the report as text, */
+	JsonWriter *json; /* and as JSON: one is printed */
 	bool as_json;
 	const char *only; /* NULL: all */
 	const char *precision;
@@ -44,7 +42,7 @@ static const Data *row_data(const GpuBench *b, const Spec *s)
 
 static bool is_bf16(const GpuBench *b) { return strcmp(b->precision, "bf16") == 0; }
 
-/* The core beside it computes in fp32. Networks in time have no bf16 here. */
+/* The core always computes in fp32. Networks in time have no bf16: they get no row. */
 static void add_rows(GpuBench *b, const Spec *s)
 {
 	const Target *const target[TARGETS] = { &target_cuda, &target_cpu };
