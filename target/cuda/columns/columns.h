@@ -49,104 +49,147 @@ uint32_t columns_each(uint32_t hidden, uint32_t blocks); /* of a block: a multip
 
 /* ---- columns.c: the plan ------------------------------------------------------------------------------ */
 
-enum { MOST_TURNS = 16 }; /* rows of a lane or thread, at most */
-enum { MOST_COLUMNS = 32, MOST_CLUSTER = 16 };
-enum { DENSE_ROUNDS = 16 };                                          /* weights to outputs of a thread, at most */
-enum { MOST_PARTS = 2 };                                             /* of the rows */
-enum { RING = 32 };                                                  /* rows of chains that are under way */
-enum { CHAIN_TURN = 128 };                                           /* rows of a turn, whose end waits for loads */
-enum { SIDE_COPY, SIDE_JUDGE, SIDE_TALLY, SIDE_DECIDE, SIDE_WARPS }; /* warps, after those of the workers */
-enum { MOST_TALLIES = 4 };                                           /* that are formed at a time */
-enum { LANES_READ = 8 };                                             /* of 16 bytes each, in a cycle of shared memory */
+enum { MAX_LANE_ROWS = 16 }; /* rows of a lane or thread, at most */
+enum { MAX_COLUMNS = 32, MAX_CLUSTER = 16 };
+enum { MAX_WARP_TILES = 16 };                                            /* weights to outputs of a thread, at most */
+enum { MAX_PARTS = 2 };                                                  /* of the rows */
+enum { CHAIN_AHEAD = 32 };                                               /* rows of chains that are under way */
+enum { CHAIN_UNROLL = 128 };                                             /* rows of a turn, whose end waits for loads */
+enum { SIDE_PREFETCH, SIDE_SCORE, SIDE_TALLY, SIDE_DECIDE, SIDE_WARPS }; /* warps, after those of the workers */
+enum { MAX_TALLY_BLOCKS = 4 };                                           /* that are formed at a time */
+enum { LANES_READ = 8 }; /* of 16 bytes each, in a cycle of shared memory */
 enum {
-	BAR_ACT,                          /* these four: one for each part */
-	BAR_GROUP = BAR_ACT + MOST_PARTS, /* two of each, which alternate */
-	BAR_DELTA = BAR_GROUP + 2 * MOST_PARTS,
-	BAR_HIDDEN = BAR_DELTA + MOST_PARTS,
-	BAR_WEIGHTS = BAR_HIDDEN + MOST_PARTS,
-	BAR_FROM, /* bf16: also counts the warps of the block */
-	BAR_JUDGED,
-	BAR_TALLIED,                /* two, which alternate */
-	BAR_LATE = BAR_TALLIED + 2, /* likewise */
-	BAR_READ = BAR_LATE + 2,    /* likewise */
-	BAR_ROWS = BAR_READ + 2,
-	BAR_SUMMED, /* one for each tally */
-	BARS = BAR_SUMMED + MOST_TALLIES
+	BAR_ACT,                         /* these four: one for each part */
+	BAR_GROUP = BAR_ACT + MAX_PARTS, /* two of each, which alternate */
+	BAR_DELTA = BAR_GROUP + 2 * MAX_PARTS,
+	BAR_HIDDEN = BAR_DELTA + MAX_PARTS,
+	BAR_OUTPUT_W = BAR_HIDDEN + MAX_PARTS,
+	BAR_INPUT_W, /* bf16: also counts the warps of the block */
+	BAR_CHECKED,
+	BAR_GO,                       /* two, which alternate */
+	BAR_OUTPUTS = BAR_GO + 2,     /* likewise */
+	BAR_SCORED = BAR_OUTPUTS + 2, /* likewise */
+	BAR_SCORES = BAR_SCORED + 2,
+	BAR_TALLY, /* one for each tally */
+	BARS = BAR_TALLY + MAX_TALLY_BLOCKS
 };
 /* barriers of some warps of a block; of three, one for each part */
 enum {
 	NAMED_END = 1,
 	NAMED_ACT,
-	NAMED_OUTPUTS = NAMED_ACT + MOST_PARTS,
-	NAMED_TURNED = NAMED_OUTPUTS + MOST_PARTS,
-	NAMED_FIRST = NAMED_TURNED + MOST_PARTS,
-	NAMED_BIAS = NAMED_TURNED, /* of warps that sum deltas */
-	NAMED_WORDS = NAMED_ACT    /* bf16 */
+	NAMED_OUTPUTS = NAMED_ACT + MAX_PARTS,
+	NAMED_TRANSPOSED = NAMED_OUTPUTS + MAX_PARTS,
+	NAMED_FIRST = NAMED_TRANSPOSED + MAX_PARTS,
+	NAMED_BIAS = NAMED_TRANSPOSED, /* of warps that sum deltas */
+	NAMED_WORDS = NAMED_ACT        /* bf16 */
 };
 
+/* The steps that the kernel computes, of one hidden layer. */
+typedef struct ColumnSteps {
+	const DeviceStep *hidden;  /* net inputs of hidden units: index lists; bf16: bits */
+	const DeviceStep *outputs; /* net inputs of outputs */
+	const DeviceStep *errors;
+	const DeviceStep *back; /* deltas of hidden units */
+	const DeviceStep *input_gradient, *output_gradient;
+	uint32_t hidden_fn; /* unit function */
+} ColumnSteps;
+
+/* Offsets in shared memory, and distances there: bytes. Each is at 16 bytes, cases at 128. */
+typedef struct ColumnSmem {
+	uint32_t bars;  /* [BARS] mbarriers */
+	uint32_t bad;   /* last block: [MAX_CLUSTER] words, not 0 if some error of the block's rows is not finite */
+	uint32_t stop;  /* [1 + stop_words][2] words: the job stops; by parity of the update */
+	uint32_t ended; /* a word: no more rows come to be tallied */
+	/* input weights, of the block's columns: [input][quad of columns][copy][4]; then the true unit, then a row of -0 */
+	uint32_t input_w, input_w_row;
+	uint32_t input_state, input_state_size; /* rule state: [variable][input][column] */
+	/* output weights: all, two of them, by parity of the update: [unit][output], quads of units in different banks */
+	uint32_t output_w, output_w_size, unit_row, unit_quad_row;
+	uint32_t group_w, group_w_size; /* those of the block's group, with their rule state: [variable][slot][output] */
+	uint32_t act, act_quad;         /* activations of the block's rows: [quad of units][row][4] */
+	uint32_t delta, delta_row;      /* deltas of outputs, of the block's rows */
+	uint32_t act_t, act_t_size;     /* activations of the group's units, two of them, by parity: [unit][row of all] */
+	uint32_t delta_t;               /* deltas of the group's outputs: [output][row of all] */
+	uint32_t column;                /* act_t, delta_t: from one column to the next, */
+	uint32_t part_column;           /* and from part to part, with a gap: loads run ahead */
+	uint32_t hidden_delta;          /* deltas of the block's columns: [row of all][column] */
+	uint32_t hidden_pad;            /* rows there; a row of -0 follows, then a gap for loads that run ahead */
+	uint32_t bias_sum;              /* sums of deltas of one part, from warp to warp */
+	/* cases of an update; those of the next one follow, cases_size behind */
+	uint32_t cases, cases_size;
+	uint32_t count;    /* rows */
+	uint32_t params;   /* [P_COUNT] doubles */
+	uint32_t csr, csc; /* index lists by row, by input */
+} ColumnSmem;
+
+/* Registers of a thread. All but `rows` and `update` are derived again in each update: registers_derive. */
+typedef struct ColumnRegs {
+	Reg warp, lane;
+	Reg first_column;             /* of the block */
+	Reg has_columns;              /* P: the last blocks may have none */
+	Reg part;                     /* of rows, that the warp computes */
+	Reg part_warp, part_thread;   /* numbers among those of the part */
+	Reg first_row;                /* of the part, in the block */
+	Reg unit_group, output_group; /* of output weights, that the block trains */
+	Reg update;                   /* number in the job */
+	Reg parity;                   /* of the update: selects double buffers, phase of most barriers */
+	Reg pair_parity;              /* of pairs of updates: phase of barriers that alternate */
+	Reg cases;                    /* shared memory of the cases of this update: k->memory, or cases_size behind */
+	Reg rows;                     /* of the update */
+	Reg tally_block;              /* which forms the tally of the update */
+} ColumnRegs;
+
 typedef struct Columns {
-	Kernel *k; /* what functions of emit need: rows, targets, late rows of the block */
-	const DeviceStep *index, *out, *errors, *back, *lists, *dense; /* steps */
-	const DevicePanel *from, *to;                                  /* weights from inputs, weights to outputs */
-	uint32_t hidden_fn;
+	Kernel *k; /* what functions of emit need: rows, targets, deferred scores of the block */
+	ColumnSteps step;
+	const DevicePanel *input_panel, *output_panel;
 	uint32_t blocks, inputs, hidden, outputs;
-	uint32_t quads, own_quads, own; /* of hidden columns: all, of a block; own: columns of a block */
-	uint32_t output_quads;
-	uint32_t rows;                        /* that there is room for, in all blocks: a multiple of 4 for each */
-	uint32_t workers, warps;              /* threads that compute, and their warps */
-	uint32_t down, across;                /* groups of hidden units, of outputs */
-	uint32_t slots, group_outputs;        /* of a group: hidden units and perhaps the true one; outputs, full quads */
-	uint32_t group_units;                 /* the same without the true one */
-	uint32_t bias_group, bias_slot;       /* where the true unit is */
-	uint32_t parts, team_warps;           /* of rows; warps for each */
-	uint32_t part_rows, part_block;       /* of a part: rows, in all blocks and in one */
-	uint32_t high, wide;                  /* of a thread, in products: rows; outputs */
-	uint32_t dense_first, dense_warps;    /* that form the gradient of weights to outputs: senders of the last team */
-	uint32_t pass_warps;                  /* of a team, that compute outputs: its first ones */
-	uint32_t turns, all_turns, own_turns; /* rows of a worker; of a lane of a side warp: all, and the block's */
-	uint32_t image, list_row;             /* bytes */
-	uint32_t tallies;                     /* blocks that form them */
-	uint32_t to_bytes;                    /* of all weights to outputs */
-	/* bytes in shared memory */
-	uint32_t at_bars, at_bad, at_stop, at_ended, at_from, from_copies, from_row, at_from_state, from_size, at_to,
-		unit_row, quad_row, at_to_bias, at_own, own_size;
-	uint32_t at_act, act_quad, at_delta, delta_row, at_act_t, act_t_size, at_delta_t, to_size, pitch, at_hidden,
-		hidden_pad, at_bias;
-	uint32_t part_pitch; /* of rows by column: from part to part, with a gap for what is loaded ahead */
-	uint32_t at_cases, cases_size, at_count, at_numbers, at_lists, at_image; /* of one update; the next one's follow */
-	bool state[2 + MAX_STATE]; /* of the formula: what is kept of a weight */
-	/* registers */
-	Reg warp, lane, first_column, has_columns;
-	Reg part, team_warp, team_thread; /* of the thread */
-	Reg base;                         /* first row of the part, in the block */
-	Reg row_group, output_group;      /* of the gradient of weights to outputs */
-	Reg parity;                       /* 0 or 1: of the update */
-	Reg second;                       /* of pairs of updates */
-	Reg now;                          /* shared memory of the cases of this update */
-	Reg rows_now;                     /* of the update */
-	Reg turn;                         /* the block that forms the tally of the update */
-	Reg update;                       /* its number in the job */
-	uint32_t done;                    /* label */
-	struct HalfColumns *half;         /* bf16; NULL: floats */
+	uint32_t hidden_quads, output_quads;
+	uint32_t block_cols, block_quads; /* hidden columns of a block, and quads of them */
+	bool keeps[2 + MAX_STATE];        /* variables of the formula that are kept for each weight */
+	/* rows: parts of them, and shares of the blocks in each part */
+	uint32_t rows;                       /* of all blocks, padded */
+	uint32_t parts;                      /* 1 or 2: teams of warps, each with part_warps */
+	uint32_t part_rows, part_block_rows; /* of a part: in all blocks, in one */
+	uint32_t workers, warps;             /* threads and warps that are no side warps */
+	uint32_t part_warps;
+	uint32_t pass_warps;                 /* of a part: the first ones, which compute outputs */
+	uint32_t thread_rows, thread_cols;   /* register tile of a thread in products: rows, outputs */
+	uint32_t worker_rows;                /* hidden units: rows of a thread */
+	uint32_t lane_rows, lane_block_rows; /* of a lane of a side warp: of all rows, of the block's */
+	/* gradient of output weights: groups of hidden units by groups of outputs, one for each block */
+	uint32_t unit_groups, output_groups;
+	uint32_t group_units, group_outputs;     /* of a group; outputs: full quads */
+	uint32_t group_slots;                    /* group_units, or one more if the true unit needs it */
+	uint32_t bias_group, bias_slot;          /* where the true unit is; NO_BIAS: nowhere */
+	uint32_t gradient_first, gradient_warps; /* warps that compute it */
+	uint32_t output_w_bytes;                 /* of all output weights, as they are sent */
+	uint32_t input_w_copies;                 /* of each input weight: bank conflicts of random reads */
+	uint32_t csc_bytes, list_row;            /* of the lists by input of an update; of a list by row */
+	uint32_t tally_blocks;                   /* which form tallies, each of every so manieth update */
+	ColumnSmem smem;
+	ColumnRegs reg;
+	uint32_t done;            /* label: the end of the job */
+	struct HalfColumns *half; /* bf16; NULL: fp32 */
 } Columns;
 
-Reg remote(Columns *c, Reg rank, Reg at);         /* address `at` of shared memory, in another block */
-Reg unit_place(Columns *c, Reg unit, Reg parity); /* address of its weights to outputs; the true unit is the last */
-Reg valid_units(Columns *c, Reg group);           /* hidden units of a group */
+Reg cluster_address(Columns *c, Reg rank, Reg at);  /* address `at` of shared memory, in another block */
+Reg unit_address(Columns *c, Reg unit, Reg parity); /* address of its weights to outputs; the true unit is the last */
+Reg valid_units(Columns *c, Reg group);             /* hidden units of a group */
 /* Place of a lane in a tile of a warp, 8 by 4. Four lanes side by side have 2 by 2: of quads that they read, two may be
  * different, or shared memory takes twice as long. */
 enum { LANES_DOWN = 8, LANES_ACROSS = 4 };
 Reg lane_down(Columns *c);
 Reg lane_across(Columns *c);
 Reg in_warps(Columns *c, uint32_t first, uint32_t count); /* P */
-Reg other_cases(Columns *c);                              /* shared memory of the cases of the next update */
+Reg next_cases(Columns *c);                               /* shared memory of the cases of the next update */
 void update_begin(Columns *c);                            /* rows of this update */
 Reg batch_row(Columns *c, Reg within);                    /* of a row of the block: its number in the batch */
 Reg rows_in(Columns *c, Reg first, uint32_t most);        /* rows from this one on, at most so many */
 Reg part_bar(Columns *c, uint32_t bar);                   /* of the thread's part */
 Reg group_bar(Columns *c, Reg part);                      /* GROUP; its parity is `second` */
-bool dense_goes_on(const Columns *c);                     /* the end of an update does not wait for the dense warps */
-void places_derive(Columns *c);                           /* registers that follow from the thread and the update */
+bool gradient_runs_ahead(const Columns *c);               /* the end of an update does not wait for the dense warps */
+void registers_derive(Columns *c);                        /* registers that follow from the thread and the update */
 typedef struct UpdateLoop {
 	uint32_t top;
 } UpdateLoop;
@@ -157,22 +200,22 @@ Kernel *update_kernel(Columns *c); /* as functions of emit see it: cases of this
 
 uint32_t take(Columns *c, uint64_t bytes); /* of shared memory */
 void plan_sizes(Columns *c);               /* of the network and the cluster */
-void plan_row_turns(Columns *c);           /* of rows: those of a block are known */
+void plan_lane_rows(Columns *c);           /* of rows: those of a block are known */
 void plan_cases_begin(Columns *c);         /* what side warps have, and what cases of an update begin with; */
 void plan_cases_end(Columns *c);           /* with targets and outputs; twice */
 uint32_t plan_states(const Columns *c);    /* variables of a weight besides itself */
 
 /* ---- sync.c ---- */
 
-Reg bar_at(Columns *c, uint32_t bar);                     /* address */
+Reg bar_address(Columns *c, uint32_t bar);                /* address */
 void bars_begin(Columns *c);                              /* by one thread */
 void bar_expect(Columns *c, uint32_t bar, Reg bytes);     /* by one thread */
-void bar_arrive(Columns *c, Reg at, Reg rank);            /* at address `at` of a block */
-void bar_tell(Columns *c, Reg at);                        /* of this block: a warp */
-Reg turn_bar(Columns *c, uint32_t bar);                   /* of two that alternate; its parity is `second` */
+void bar_arrive_remote(Columns *c, Reg at, Reg rank);     /* at address `at` of a block */
+void bar_arrive_warp(Columns *c, Reg at);                 /* of this block: a warp */
+Reg alternate_bar(Columns *c, uint32_t bar);              /* of two that alternate; its parity is `second` */
 void bar_poll(Columns *c, Reg at, Reg parity, Reg ended); /* leaves if a word is set */
 void bar_wait(Columns *c, Reg at, Reg parity);            /* for what is in shared memory of the block, */
-void bar_wait_all(Columns *c, Reg at, Reg parity);        /* or elsewhere */
+void bar_wait_acquire(Columns *c, Reg at, Reg parity);    /* or elsewhere */
 /* Stores elsewhere that count at a barrier; addresses of the cluster. is: P */
 void word_send(Columns *c, Reg to, Reg word, Reg bar);
 void words_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg *v, uint32_t count, Reg bar); /* 1 or 2 */
@@ -181,23 +224,24 @@ void quad_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg v[4], Reg 
  * may stand anywhere between the store and the copy. */
 void bulk_send(Columns *c, Reg to, Reg from, uint32_t bytes, Reg bar);
 void cluster_sync(Columns *c);
-void meet(Columns *c, Reg named, uint32_t warps);
-void tell(Columns *c, Reg named, uint32_t warps); /* that others meet */
-void tallied_wait(Columns *c);                    /* leaves if the job stops before this update */
-uint32_t stop_words(const Columns *c);            /* bf16: the word of TALLIED also comes with so many HIDDEN */
+void warps_sync(Columns *c, Reg named, uint32_t warps);
+void warps_arrive(Columns *c, Reg named, uint32_t warps); /* that others meet */
+void go_wait(Columns *c);                                 /* leaves if the job stops before this update */
+uint32_t stop_words(const Columns *c);                    /* bf16: the word of TALLIED also comes with so many HIDDEN */
 
 /* ---- rows.c ---- */
 
-void hidden_emit(Columns *c);                                  /* activations of the block's columns, all rows */
-void outputs_emit(Columns *c);                                 /* outputs and deltas of the block's rows, all columns */
-void columns_send(Columns *c, uint32_t first, uint32_t warps); /* activations, to groups; by these warps of a team */
-void deltas_send(Columns *c, uint32_t first, uint32_t warps);  /* of outputs, to groups; likewise */
-void errors_back(Columns *c, uint32_t warps);                  /* deltas of hidden units; by the first of a team */
+void hidden_emit(Columns *c);  /* activations of the block's columns, all rows */
+void outputs_emit(Columns *c); /* outputs and deltas of the block's rows, all columns */
+void activations_send(Columns *c, uint32_t first,
+                      uint32_t warps);                        /* activations, to groups; by these warps of a team */
+void deltas_send(Columns *c, uint32_t first, uint32_t warps); /* of outputs, to groups; likewise */
+void hidden_deltas_emit(Columns *c, uint32_t warps);          /* deltas of hidden units; by the first of a team */
 
 /* ---- gradient.c ---- */
 
 void weights_move(Columns *c, bool out); /* from global memory, or back */
-PlaceNumbers rule_begin(Columns *c, const DevicePanel *p);
+PlaceNumbers params_load(Columns *c, const DevicePanel *p);
 /* Four weights side by side, and their state: variable v is (v - 1) * size bytes behind `at`. v[1]: the weights */
 typedef struct RuleQuad {
 	Reg weight, at;
@@ -206,50 +250,67 @@ typedef struct RuleQuad {
 } RuleQuad;
 void quad_load(Columns *c, RuleQuad *q);
 void quad_rule(Columns *c, const PlaceNumbers *n, const Reg g[4], RuleQuad *q);
-void quad_keep(Columns *c, const RuleQuad *q);
-void rule_quad(Columns *c, const PlaceNumbers *n, const Reg g[4], RuleQuad *q); /* all three */
-void dense_emit(Columns *c); /* by the dense warps; both leave if the job stops */
-void lists_emit(Columns *c);
+void quad_put(Columns *c, const RuleQuad *q);
+void quad_update(Columns *c, const PlaceNumbers *n, const Reg g[4], RuleQuad *q); /* all three */
+void output_weights_emit(Columns *c); /* by the dense warps; both leave if the job stops */
+void input_weights_emit(Columns *c);
 
 /* ---- side.c ---- */
 
-void side_begin(Columns *c); /* everything of the first update */
-void copy_emit(Columns *c);  /* their loops of updates */
-void judge_emit(Columns *c);
-Reg advanced(Columns *c, Reg cycle);                          /* number of the next update in the cycle */
+void prefetch_first(Columns *c); /* everything of the first update */
+void prefetch_loop(Columns *c);  /* their loops of updates */
+void score_loop(Columns *c);
+Reg next_in_cycle(Columns *c, Reg cycle);                     /* number of the next update in the cycle */
 void chunk_load(Columns *c, Reg number, Reg rows, Reg cases); /* of an update; cases: D */
 
 /* ---- half_columns.c: bf16 ---- */
 
-/* Weights from inputs and their rounded forms are tiles of 16 inputs by 8 columns, as a warp has their gradient; those
- * to outputs are tiles too, each of which a block has. */
+/* Offsets in shared memory, and distances there: bytes. Tiles of fp32 are fragments: [lane][4]. */
+typedef struct HalfSmem {
+	uint32_t input_w, input_w_row;            /* bf16 input weights of the block's columns: [input][column] */
+	uint32_t hidden_start;                    /* weights from the true unit: initial values of sums */
+	uint32_t input_master, input_master_size; /* fp32 tiles of the block's inputs: [variable][tile] */
+	uint32_t prefix;                          /* sums of the first slices, from warp to warp */
+	uint32_t output_w, output_w_size;         /* bf16 output weights, two of them, by parity of the update */
+	uint32_t output_w_tile, output_start;     /* there: distance of tiles of 8 units; weights from the true unit */
+	uint32_t block_master, block_master_size; /* fp32 tiles of the block's output weights: [variable][tile] */
+	uint32_t act;                             /* activations of the block's rows: fp32 tiles of 16 by 8 */
+	uint32_t act_bf16, act_row;               /* the same in bf16: [row][unit] */
+	uint32_t delta_bf16, delta_row;           /* deltas of outputs: [row][output] */
+	uint32_t hidden_delta, hidden_delta_row;  /* deltas of the block's columns: [row of all][column] */
+	uint32_t slice_sums;                      /* gradients of the block's tiles: [slice][tile] */
+} HalfSmem;
+
+/* Weights are tiles of 16 rows by 8 columns, as a warp has their gradient: input weights of inputs by columns, output
+ * weights of outputs by units. */
 typedef struct HalfColumns {
-	const InputColumns *in;
-	uint32_t shares;                /* blocks that have the same columns, and some of rows and inputs each */
-	uint32_t tiles, down, own_down; /* of weights from inputs: across and down, and down of a block; */
-	uint32_t chain;                 /* warps that have the slices of a tile: 1 or 2 */
-	bool once;                      /* a warp has 16 rows at most, for activations */
-	uint32_t to_down, to_across;    /* tiles of weights to outputs, of which a block has */
-	uint32_t own_tiles;             /* so many at most */
-	uint32_t slices, row_tiles;     /* of all rows; tiles of 16 rows of a block, */
-	uint32_t split;                 /* which so many warps share */
-	uint32_t from_rows, sent_bytes; /* inputs, and the true unit; new weights to outputs */
-	/* bytes in shared memory */
-	uint32_t at_from, from_pitch, at_start, at_master, master_size, at_prefix, at_to, to_tile, to_start, to_size,
-		at_own, own_size;
-	uint32_t at_act, at_act_h, act_pitch, at_delta_h, delta_pitch, at_hidden, hidden_pitch, at_sums;
-	Reg group, share; /* of columns; which of its blocks */
+	const InputColumns *input;
+	uint32_t shares;                   /* blocks that have the same columns; each has a share of the rows and inputs */
+	uint32_t col_tiles;                /* of a block's columns */
+	uint32_t input_tiles;              /* of all inputs */
+	uint32_t block_input_tiles;        /* of a block's share of them */
+	uint32_t input_rows;               /* inputs, and the true unit */
+	uint32_t tile_warps;               /* warps that divide the slices of a tile of input weights: 1 or 2 */
+	bool once;                         /* hidden units: a warp has 16 rows, or none */
+	uint32_t output_tiles, unit_tiles; /* of output weights: down, across */
+	uint32_t block_tiles;              /* of output weights, of a block at most */
+	uint32_t slices;                   /* of all rows: 32 each */
+	uint32_t row_tiles;                /* of a block's rows: 16 each */
+	uint32_t row_warps;                /* warps that share a tile of rows */
+	uint32_t output_w_bytes;           /* new output weights that a block gets in an update */
+	HalfSmem smem;
+	Reg group, share; /* registers: which columns; which share */
 } HalfColumns;
 
 uint32_t half_columns_each(uint32_t hidden, uint32_t blocks); /* of a block: a multiple of 8 */
 const char *half_columns_plan(Columns *c);
 void half_columns_begin(Columns *c);
-void half_places(Columns *c); /* registers that functions of bf16 need */
+void half_registers(Columns *c); /* registers that functions of bf16 need */
 void half_weights_move(Columns *c, bool out);
 void half_workers(Columns *c);
-void half_from_wait(Columns *c);          /* weights from inputs, of this update, are there */
-Reg half_first(Columns *c);               /* of weights from inputs: number of the block's first tile, down */
-Reg half_tile(Columns *c, uint32_t slot); /* of weights to outputs: number of the block's tile */
+void half_input_w_wait(Columns *c);             /* weights from inputs, of this update, are there */
+Reg half_first_tile(Columns *c);                /* of weights from inputs: number of the block's first tile, down */
+Reg half_block_tile(Columns *c, uint32_t slot); /* of weights to outputs: number of the block's tile */
 
 enum { SLICES_KEPT = 8 }; /* whose sums a warp keeps apart */
 enum { HALF_CHAINS = 7 }; /* tiles that two warps have, at most: each has a barrier */
@@ -258,22 +319,22 @@ enum { HALF_CHAINS = 7 }; /* tiles that two warps have, at most: each has a barr
 
 void half_hidden(Columns *c); /* activations of the block's columns */
 void half_rows_pass(Columns *c);
-void half_turn(Columns *c); /* words of inputs, by warps that have no rows */
+void half_transpose_inputs(Columns *c); /* words of inputs, by warps that have no rows */
 
 /* ---- half_changes.c ---- */
 
-void half_dense(Columns *c, uint32_t first, uint32_t warps); /* sums of the block's slices, to blocks of tiles */
-void half_to_emit(Columns *c); /* loop of updates of a side warp: the block's weights to outputs */
+void half_slice_sums(Columns *c, uint32_t first, uint32_t warps); /* sums of the block's slices, to blocks of tiles */
+void half_output_weights_loop(Columns *c); /* loop of updates of a side warp: the block's weights to outputs */
 /* Weights from inputs: their gradient and the rule. All by each warp; or, of a tile, the first half of the slices by a
  * warp without rows, which may begin before deltas are there, and the rest by one with rows. */
-void half_from(Columns *c);
-struct FromTiles *half_from_begin(Columns *c, uint32_t half);
-void half_from_first(Columns *c, const struct FromTiles *x);
-void half_from_second(Columns *c);
+void half_input_weights(Columns *c);
+struct InputTiles *half_input_begin(Columns *c, uint32_t half);
+void half_input_first(Columns *c, const struct InputTiles *x);
+void half_input_second(Columns *c);
 
 /* ---- tallies.c ---- */
 
-void tally_emit(Columns *c);
-void decide_emit(Columns *c);
+void tally_loop(Columns *c);
+void decide_loop(Columns *c);
 
 #endif

@@ -30,39 +30,42 @@ static void global_move(Columns *c, Reg is, uint32_t v, Reg at, const DevicePane
 
 /* Address of the first copy of a weight from an input, of [input][quad of columns][copy][column of the quad]. i: its
  * number, of [input][column] */
-static Reg from_place(Columns *c, Reg i)
+static Reg input_w_address(Columns *c, Reg i)
 {
 	Emit *e = c->k->e;
 	Reg quad = divide(e, i, 4);
 
-	return add(e, mad(e, quad, 16 * c->from_copies, mad(e, modulo(e, i, 4, quad), 4, c->k->memory)), imm(c->at_from));
+	return add(e, mad(e, quad, 16 * c->input_w_copies, mad(e, modulo(e, i, 4, quad), 4, c->k->memory)),
+	           imm(c->smem.input_w));
 }
 
 /* Weights from inputs and the true unit, of the block's columns: [input][column]. */
-static void from_move(Columns *c, bool out)
+static void input_weights_move(Columns *c, bool out)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t all = (c->inputs + c->lists->bias) * c->own;
+	uint32_t all = (c->inputs + c->step.input_gradient->bias) * c->block_cols;
 	Loop l = loop_begin(e, k->tid, imm(all), k->s->threads);
-	Reg row = divide(e, l.i, c->own), col = add(e, c->first_column, modulo(e, l.i, c->own, row));
+	Reg row = divide(e, l.i, c->block_cols), col = add(e, c->reg.first_column, modulo(e, l.i, c->block_cols, row));
 	Reg is = less(e, col, imm(c->hidden));
 
-	for (uint32_t i = 0; i < (out ? 1 : c->from_copies); i++)
-		global_move(c, is, 1, add(e, from_place(c, l.i), imm(16 * i)), c->from, row, col, out);
+	for (uint32_t i = 0; i < (out ? 1 : c->input_w_copies); i++)
+		global_move(c, is, 1, add(e, input_w_address(c, l.i), imm(16 * i)), c->input_panel, row, col, out);
 	for (uint32_t v = 2; v < 2 + MAX_STATE; v++)
-		if (c->state[v])
-			global_move(c, is, v, add(e, mad(e, l.i, 4, k->memory), imm(c->at_from_state + (v - 1) * c->from_size)),
-			            c->from, row, col, out);
+		if (c->keeps[v])
+			global_move(
+				c, is, v,
+				add(e, mad(e, l.i, 4, k->memory), imm(c->smem.input_state + (v - 1) * c->smem.input_state_size)),
+				c->input_panel, row, col, out);
 	loop_end(e, &l);
 }
 
 /* A weight from unit `unit` to output o. */
-static void to_place(Columns *c, Reg is, uint32_t v, Reg at, Reg unit, Reg o, bool out)
+static void output_weight_move(Columns *c, Reg is, uint32_t v, Reg at, Reg unit, Reg o, bool out)
 {
-	bool across = c->to->bias_across;
+	bool across = c->output_panel->bias_across;
 
-	global_move(c, is, v, at, c->to, across ? o : unit, across ? unit : o, out);
+	global_move(c, is, v, at, c->output_panel, across ? o : unit, across ? unit : o, out);
 }
 
 /* Of a group of weights to outputs: unit and output of the network; the true unit is the last. */
@@ -73,11 +76,11 @@ typedef struct GroupPlace {
 static GroupPlace group_place(Columns *c, Reg slot, Reg own)
 {
 	Emit *e = c->k->e;
-	GroupPlace g = { .unit = mad(e, c->row_group, c->group_units, slot),
-		             .output = mad(e, c->output_group, c->group_outputs, own) };
-	uint32_t units = c->hidden + (c->to->bias != NO_BIAS);
+	GroupPlace g = { .unit = mad(e, c->reg.unit_group, c->group_units, slot),
+		             .output = mad(e, c->reg.output_group, c->group_outputs, own) };
+	uint32_t units = c->hidden + (c->output_panel->bias != NO_BIAS);
 	Reg is_true =
-		op2(e, REG_P, "and.pred", same(e, c->row_group, imm(c->bias_group)), same(e, slot, imm(c->bias_slot)));
+		op2(e, REG_P, "and.pred", same(e, c->reg.unit_group, imm(c->bias_group)), same(e, slot, imm(c->bias_slot)));
 	Reg is = op2(e, REG_P, "and.pred", less(e, g.unit, imm(c->hidden)), less(e, slot, imm(c->group_units)));
 
 	g.is = op2(e, REG_P, "and.pred", op2(e, REG_P, "or.pred", is, is_true), less(e, g.output, imm(c->outputs)));
@@ -85,40 +88,41 @@ static GroupPlace group_place(Columns *c, Reg slot, Reg own)
 	return g;
 }
 
-static Reg own_at(Columns *c, Reg slot, Reg own)
+static Reg group_w_address(Columns *c, Reg slot, Reg own)
 {
 	Emit *e = c->k->e;
 
-	return add(e, mad(e, slot, c->group_outputs * 4, mad(e, own, 4, c->k->memory)), imm(c->at_own));
+	return add(e, mad(e, slot, c->group_outputs * 4, mad(e, own, 4, c->k->memory)), imm(c->smem.group_w));
 }
 
 /* A copy of all weights to outputs; those of the block's group, with their state. */
-static void to_move(Columns *c, bool out)
+static void output_weights_move(Columns *c, bool out)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t units = c->hidden + (c->to->bias != NO_BIAS);
+	uint32_t units = c->hidden + (c->output_panel->bias != NO_BIAS);
 
 	if (!out) { /* the true unit's are behind those of others, in global memory too */
 		Loop l = loop_begin(e, k->tid, imm(units * c->outputs), k->s->threads);
 		Reg n = divide(e, l.i, c->outputs), o = modulo(e, l.i, c->outputs, n);
-		to_place(c, less(e, imm(0), imm(1)), 1, mad(e, o, 4, unit_place(c, n, imm(0))), n, o, false);
+		output_weight_move(c, less(e, imm(0), imm(1)), 1, mad(e, o, 4, unit_address(c, n, imm(0))), n, o, false);
 		loop_end(e, &l);
 	}
-	Loop s = loop_begin(e, k->tid, imm(c->slots * c->group_outputs), k->s->threads);
+	Loop s = loop_begin(e, k->tid, imm(c->group_slots * c->group_outputs), k->s->threads);
 	Reg slot = divide(e, s.i, c->group_outputs), own = modulo(e, s.i, c->group_outputs, slot);
 	GroupPlace g = group_place(c, slot, own);
 	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-		if (c->state[v])
-			to_place(c, g.is, v, add(e, own_at(c, slot, own), imm((v - 1) * c->own_size)), g.unit, g.output, out);
+		if (c->keeps[v])
+			output_weight_move(c, g.is, v, add(e, group_w_address(c, slot, own), imm((v - 1) * c->smem.group_w_size)),
+			                   g.unit, g.output, out);
 	loop_end(e, &s);
 }
 
 void weights_move(Columns *c, bool out)
 {
 	remark(c->k->e, out ? "weights to global memory" : "weights");
-	from_move(c, out);
-	to_move(c, out);
+	input_weights_move(c, out);
+	output_weights_move(c, out);
 }
 
 /* ---- the rule ---- */
@@ -126,10 +130,10 @@ void weights_move(Columns *c, bool out)
 /* Numbers of the update, from shared memory. */
 static Reg number_load(Columns *c, uint32_t p)
 {
-	return load(c->k->e, REG_G, "ld.shared.f64", c->now, c->at_numbers + 8 * p);
+	return load(c->k->e, REG_G, "ld.shared.f64", c->reg.cases, c->smem.params + 8 * p);
 }
 
-PlaceNumbers rule_begin(Columns *c, const DevicePanel *p)
+PlaceNumbers params_load(Columns *c, const DevicePanel *p)
 {
 	Kernel *k = c->k;
 	const Formula *f = k->s->formula;
@@ -142,7 +146,7 @@ PlaceNumbers rule_begin(Columns *c, const DevicePanel *p)
 }
 
 /* A weight, and its state: variable v is (v - 1) * size bytes behind `at`. Returns the new weight. */
-static Reg rule_place(Columns *c, const PlaceNumbers *n, Reg g, Reg weight, Reg at, uint32_t size)
+static Reg weight_update(Columns *c, const PlaceNumbers *n, Reg g, Reg weight, Reg at, uint32_t size)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
@@ -163,11 +167,11 @@ static Reg rule_place(Columns *c, const PlaceNumbers *n, Reg g, Reg weight, Reg 
 	return variable[1];
 }
 
-void rule_quad(Columns *c, const PlaceNumbers *n, const Reg g[4], RuleQuad *q)
+void quad_update(Columns *c, const PlaceNumbers *n, const Reg g[4], RuleQuad *q)
 {
 	quad_load(c, q);
 	quad_rule(c, n, g, q);
-	quad_keep(c, q);
+	quad_put(c, q);
 }
 
 void quad_load(Columns *c, RuleQuad *q)
@@ -193,7 +197,7 @@ void quad_rule(Columns *c, const PlaceNumbers *n, const Reg g[4], RuleQuad *q)
 	}
 }
 
-void quad_keep(Columns *c, const RuleQuad *q)
+void quad_put(Columns *c, const RuleQuad *q)
 {
 	Emit *e = c->k->e;
 	uint32_t stores = formula_uses(c->k->s->formula, OP_STORE);
@@ -211,7 +215,7 @@ void quad_keep(Columns *c, const RuleQuad *q)
 
 /* ---- weights to outputs ---- */
 
-enum { DENSE_RING = 16 }; /* rows that are under way */
+enum { GRADIENT_AHEAD = 16 }; /* rows that are under way */
 
 /* Four rows of both operands. */
 typedef struct RowQuads {
@@ -232,32 +236,32 @@ static void quads_add(Emit *e, const RowQuads *q, Reg sum)
 
 /* Rows, 16 at a time; past the last row both operands are 0, or one is. Long turns: at the end of one, the compiler
  * waits for what was loaded. */
-static void dense_rows(Columns *c, Reg a, Reg b, Reg rows, Reg sum)
+static void chain_add(Columns *c, Reg a, Reg b, Reg rows, Reg sum)
 {
 	Emit *e = c->k->e;
 	Reg left = op2(e, REG_R, "and.b32", add(e, rows, imm(15)), imm(~15u));
 	Reg at_a = op1(e, REG_R, "mov.u32", a), at_b = op1(e, REG_R, "mov.u32", b);
 	uint32_t top = label(e), rest = label(e), next = label(e), done = label(e);
-	RowQuads q[DENSE_RING / 4];
+	RowQuads q[GRADIENT_AHEAD / 4];
 
-	for (uint32_t i = 0; i < DENSE_RING / 4; i++)
+	for (uint32_t i = 0; i < GRADIENT_AHEAD / 4; i++)
 		for (uint32_t n = 0; n < 4; n++) {
 			q[i].a[n] = reg(e, REG_F);
 			q[i].b[n] = reg(e, REG_F);
 		}
-	ins(e, "@$ bra L#", less(e, left, imm(CHAIN_TURN)), rest);
-	for (uint32_t i = 0; i < DENSE_RING; i += 4)
+	ins(e, "@$ bra L#", less(e, left, imm(CHAIN_UNROLL)), rest);
+	for (uint32_t i = 0; i < GRADIENT_AHEAD; i += 4)
 		quads_load(e, &q[i / 4], at_a, at_b, i);
 	label_here(e, top);
 	ins(e, ".pragma \"nounroll\"");
-	for (uint32_t i = 0; i < CHAIN_TURN; i += 4) {
-		quads_add(e, &q[i % DENSE_RING / 4], sum);
-		quads_load(e, &q[i % DENSE_RING / 4], at_a, at_b, DENSE_RING + i);
+	for (uint32_t i = 0; i < CHAIN_UNROLL; i += 4) {
+		quads_add(e, &q[i % GRADIENT_AHEAD / 4], sum);
+		quads_load(e, &q[i % GRADIENT_AHEAD / 4], at_a, at_b, GRADIENT_AHEAD + i);
 	}
-	ins(e, "add.u32 $, $, #", at_a, at_a, 4 * CHAIN_TURN);
-	ins(e, "add.u32 $, $, #", at_b, at_b, 4 * CHAIN_TURN);
-	ins(e, "sub.u32 $, $, #", left, left, CHAIN_TURN);
-	ins(e, "@!$ bra L#", less(e, left, imm(CHAIN_TURN)), top);
+	ins(e, "add.u32 $, $, #", at_a, at_a, 4 * CHAIN_UNROLL);
+	ins(e, "add.u32 $, $, #", at_b, at_b, 4 * CHAIN_UNROLL);
+	ins(e, "sub.u32 $, $, #", left, left, CHAIN_UNROLL);
+	ins(e, "@!$ bra L#", less(e, left, imm(CHAIN_UNROLL)), top);
 	label_here(e, rest);
 	ins(e, "@$ bra L#", same(e, left, imm(0)), done);
 	label_here(e, next);
@@ -278,71 +282,73 @@ static void weights_send(Columns *c, Reg first_slot, Reg first_output)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	Reg next = op2(e, REG_R, "xor.b32", c->parity, imm(1)), v[4];
-	Reg rank = divide(e, c->lane, LANES_DOWN), slot = add(e, first_slot, modulo(e, c->lane, LANES_DOWN, rank));
+	Reg next = op2(e, REG_R, "xor.b32", c->reg.parity, imm(1)), v[4];
+	Reg rank = divide(e, c->reg.lane, LANES_DOWN), slot = add(e, first_slot, modulo(e, c->reg.lane, LANES_DOWN, rank));
 	GroupPlace g = group_place(c, slot, first_output);
 
-	g.is = op2(e, REG_P, "and.pred", g.is, less(e, slot, imm(c->slots)));
+	g.is = op2(e, REG_P, "and.pred", g.is, less(e, slot, imm(c->group_slots)));
 	uint32_t none = if_begin(e, g.is);
-	load_quad(e, "shared", v, own_at(c, slot, first_output), 0);
-	Reg to = mad(e, g.output, 4, unit_place(c, g.unit, next)), bar = bar_at(c, BAR_WEIGHTS);
+	load_quad(e, "shared", v, group_w_address(c, slot, first_output), 0);
+	Reg to = mad(e, g.output, 4, unit_address(c, g.unit, next)), bar = bar_address(c, BAR_OUTPUT_W);
 	for (uint32_t i = 0; i < c->blocks; i += 32 / LANES_DOWN) {
 		Reg block = add(e, rank, imm(i));
-		quad_send(c, less(e, block, imm(c->blocks)), remote(c, block, to), 0, v, remote(c, block, bar));
+		quad_send(c, less(e, block, imm(c->blocks)), cluster_address(c, block, to), 0, v,
+		          cluster_address(c, block, bar));
 	}
 	if_end(e, none);
 }
 
 /* A thread has a weight, a warp a tile of them, or one after the other. */
-void dense_emit(Columns *c)
+void output_weights_emit(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t down = (uint32_t)ceil_div(c->slots, LANES_DOWN), tiles = down * c->group_outputs / LANES_ACROSS;
-	uint32_t rounds = (uint32_t)ceil_div(tiles, c->dense_warps);
-	Reg sum[DENSE_ROUNDS], slot[DENSE_ROUNDS], own[DENSE_ROUNDS], is[DENSE_ROUNDS], any[DENSE_ROUNDS], a[DENSE_ROUNDS],
-		b[DENSE_ROUNDS];
+	uint32_t down = (uint32_t)ceil_div(c->group_slots, LANES_DOWN), tiles = down * c->group_outputs / LANES_ACROSS;
+	uint32_t rounds = (uint32_t)ceil_div(tiles, c->gradient_warps);
+	Reg sum[MAX_WARP_TILES], slot[MAX_WARP_TILES], own[MAX_WARP_TILES], is[MAX_WARP_TILES], any[MAX_WARP_TILES],
+		a[MAX_WARP_TILES], b[MAX_WARP_TILES];
 
-	Reg units = valid_units(c, c->row_group), has = op2(e, REG_P, "setp.ne.u32", units, imm(0));
-	if (c->to->bias != NO_BIAS)
-		has = op2(e, REG_P, "or.pred", has, same(e, c->row_group, imm(c->bias_group)));
+	Reg units = valid_units(c, c->reg.unit_group), has = op2(e, REG_P, "setp.ne.u32", units, imm(0));
+	if (c->output_panel->bias != NO_BIAS)
+		has = op2(e, REG_P, "or.pred", has, same(e, c->reg.unit_group, imm(c->bias_group)));
 	for (uint32_t r = 0; r < rounds; r++) {
-		Reg number = add(e, op2(e, REG_R, "sub.u32", c->warp, imm(c->dense_first)), imm(r * c->dense_warps));
+		Reg number = add(e, op2(e, REG_R, "sub.u32", c->reg.warp, imm(c->gradient_first)), imm(r * c->gradient_warps));
 		Reg tile = op2(e, REG_R, "min.u32", number, imm(tiles)), across = divide(e, tile, down), all = reg(e, REG_R);
 		slot[r] = mul(e, modulo(e, tile, down, across), LANES_DOWN);
 		own[r] = mul(e, across, LANES_ACROSS);
 		sum[r] = zero_float(e);
 		Reg x = add(e, slot[r], lane_down(c)), y = add(e, own[r], lane_across(c));
-		is[r] = op2(e, REG_P, "and.pred", less(e, x, imm(c->slots)), less(e, y, imm(c->group_outputs)));
+		is[r] = op2(e, REG_P, "and.pred", less(e, x, imm(c->group_slots)), less(e, y, imm(c->group_outputs)));
 		is[r] = op2(e, REG_P, "and.pred", is[r], group_place(c, x, y).is);
 		/* a warp without weights sends none, and nothing waits until it has read */
 		ins(e, "vote.sync.ballot.b32 $, $, 0xffffffff", all, is[r]);
 		any[r] = op2(e, REG_P, "setp.ne.u32", all, imm(0));
-		x = op2(e, REG_R, "min.u32", x, imm(c->slots - 1));
+		x = op2(e, REG_R, "min.u32", x, imm(c->group_slots - 1));
 		y = op2(e, REG_R, "min.u32", y, imm(c->group_outputs - 1));
-		a[r] = add(e, mad(e, c->parity, c->act_t_size, mad(e, x, c->pitch, k->memory)), imm(c->at_act_t));
-		b[r] = add(e, mad(e, y, c->pitch, k->memory), imm(c->at_delta_t));
+		a[r] =
+			add(e, mad(e, c->reg.parity, c->smem.act_t_size, mad(e, x, c->smem.column, k->memory)), imm(c->smem.act_t));
+		b[r] = add(e, mad(e, y, c->smem.column, k->memory), imm(c->smem.delta_t));
 	}
-	PlaceNumbers n = rule_begin(c, c->to);
-	tallied_wait(c);
-	if (dense_goes_on(c))
-		tell(c, imm(NAMED_END), c->warps + 1);
+	PlaceNumbers n = params_load(c, c->output_panel);
+	go_wait(c);
+	if (gradient_runs_ahead(c))
+		warps_arrive(c, imm(NAMED_END), c->warps + 1);
 	for (uint32_t p = 0; p < c->parts; p++) {
-		bar_wait(c, group_bar(c, imm(p)), c->second); /* also without weights: the next phase begins then */
-		bar_wait(c, bar_at(c, BAR_DELTA + p), c->parity);
-		uint32_t row = p * c->part_pitch;
+		bar_wait(c, group_bar(c, imm(p)), c->reg.pair_parity); /* also without weights: the next phase begins then */
+		bar_wait(c, bar_address(c, BAR_DELTA + p), c->reg.parity);
+		uint32_t row = p * c->smem.part_column;
 		for (uint32_t r = 0; r < rounds; r++) {
 			uint32_t past = if_begin(e, any[r]);
-			dense_rows(c, add(e, a[r], imm(row)), add(e, b[r], imm(row)),
-			           rows_in(c, imm(p * c->part_rows), c->part_rows), sum[r]);
+			chain_add(c, add(e, a[r], imm(row)), add(e, b[r], imm(row)),
+			          rows_in(c, imm(p * c->part_rows), c->part_rows), sum[r]);
 			if_end(e, past);
 		}
 	}
 	uint32_t also = if_begin(e, has);
 	for (uint32_t r = 0; r < rounds; r++) {
 		uint32_t other = if_begin(e, is[r]);
-		Reg at = own_at(c, add(e, slot[r], lane_down(c)), add(e, own[r], lane_across(c)));
-		rule_place(c, &n, sum[r], at, at, c->own_size);
+		Reg at = group_w_address(c, add(e, slot[r], lane_down(c)), add(e, own[r], lane_across(c)));
+		weight_update(c, &n, sum[r], at, at, c->smem.group_w_size);
 		if_end(e, other);
 	}
 	ins(e, "bar.warp.sync 0xffffffff");
@@ -360,24 +366,24 @@ void dense_emit(Columns *c)
  * that the chain of additions waits for no load; then one run after the other continues the sum so far. Runs of an odd
  * number of rows begin in different banks. */
 
-enum { MOST_RUN = 33 };
+enum { MAX_RUN = 33 };
 
 typedef struct Runs {
 	uint32_t count, rows; /* at a time, and of each */
 	uint32_t all;         /* rows at a time: the last run may have fewer */
 	Reg run, column;      /* of the lane */
-	Reg x[MOST_RUN];
+	Reg x[MAX_RUN];
 } Runs;
 
 static Runs runs_new(Columns *c)
 {
 	Emit *e = c->k->e;
-	Runs r = { .count = 32 / c->own };
+	Runs r = { .count = 32 / c->block_cols };
 
-	r.rows = min_u32((uint32_t)ceil_div(c->part_rows, r.count) | 1, MOST_RUN);
+	r.rows = min_u32((uint32_t)ceil_div(c->part_rows, r.count) | 1, MAX_RUN);
 	r.all = min_u32(r.count * r.rows, c->part_rows);
-	r.run = divide(e, c->lane, c->own);
-	r.column = modulo(e, c->lane, c->own, r.run);
+	r.run = divide(e, c->reg.lane, c->block_cols);
+	r.column = modulo(e, c->reg.lane, c->block_cols, r.run);
 	for (uint32_t i = 0; i < r.rows; i++)
 		r.x[i] = reg(e, REG_F);
 	return r;
@@ -389,21 +395,21 @@ static void run_load(Columns *c, const Runs *r, uint32_t i, Reg is, Reg at)
 	Emit *e = c->k->e;
 
 	ins(e, "mov.f32 $, $", r->x[i], imm_f(-0.0f));
-	ins(e, "@$ ld.shared.f32 $, [$+#]", is, r->x[i], at, c->at_hidden + i * c->own * 4);
+	ins(e, "@$ ld.shared.f32 $, [$+#]", is, r->x[i], at, c->smem.hidden_delta + i * c->block_cols * 4);
 }
 
 /* Runs from row `first` on, up to row `past`. */
 static void runs_load(Columns *c, const Runs *r, Reg first, Reg past)
 {
 	Emit *e = c->k->e;
-	uint32_t pitch = c->own * 4, end = label(e);
+	uint32_t pitch = c->block_cols * 4, end = label(e);
 	Reg row = mad(e, r->run, r->rows, first), at = mad(e, row, pitch, mad(e, r->column, 4, c->k->memory));
 
 	uint32_t some = if_begin(e, op2(e, REG_P, "setp.le.u32", add(e, first, imm(r->all)), past));
 	for (uint32_t i = 0; i < r->rows; i++) {
 		uint32_t runs = i < r->all ? (uint32_t)ceil_div(r->all - i, r->rows) : 0; /* that have row i */
 		if (runs >= r->count)
-			ins(e, "ld.shared.f32 $, [$+#]", r->x[i], at, c->at_hidden + i * pitch);
+			ins(e, "ld.shared.f32 $, [$+#]", r->x[i], at, c->smem.hidden_delta + i * pitch);
 		else
 			run_load(c, r, i, less(e, r->run, imm(runs)), at);
 	}
@@ -423,7 +429,7 @@ static void runs_add(Columns *c, const Runs *r, Reg sum)
 	ins(e, ".pragma \"nounroll\"");
 	for (uint32_t i = 0; i < r->rows; i++)
 		ins(e, "add.rn.ftz.f32 $, $, $", sum, r->x[i], sum);
-	ins(e, "shfl.sync.idx.b32 $, $, $, 31, 0xffffffff", sum, sum, mad(e, l.i, c->own, r->column));
+	ins(e, "shfl.sync.idx.b32 $, $, $, 31, 0xffffffff", sum, sum, mad(e, l.i, c->block_cols, r->column));
 	loop_end(e, &l);
 }
 
@@ -431,25 +437,25 @@ static void runs_add(Columns *c, const Runs *r, Reg sum)
  */
 static uint32_t bias_warps(const Columns *c)
 {
-	uint32_t warps = c->warps - c->dense_warps;
+	uint32_t warps = c->warps - c->gradient_warps;
 
-	return !c->lists->bias || warps == 1 ? 0 : warps > c->parts ? c->parts : 1;
+	return !c->step.input_gradient->bias || warps == 1 ? 0 : warps > c->parts ? c->parts : 1;
 }
 
 /* Sums of a part, on top of those of the parts before, which another warp has left in shared memory. */
 static void bias_part(Columns *c, const Runs *r, uint32_t part, bool is_left, Reg sum)
 {
 	Emit *e = c->k->e;
-	Reg first = imm(part * c->part_rows), past = op2(e, REG_R, "min.u32", c->rows_now, imm((part + 1) * c->part_rows));
+	Reg first = imm(part * c->part_rows), past = op2(e, REG_R, "min.u32", c->reg.rows, imm((part + 1) * c->part_rows));
 	bool once = c->part_rows <= r->count * r->rows;
 
-	bar_wait(c, bar_at(c, BAR_HIDDEN + part), c->parity);
+	bar_wait(c, bar_address(c, BAR_HIDDEN + part), c->reg.parity);
 	spent(c->k, SPENT_KINDS + 7 + 2 * part);
 	if (once)
 		runs_load(c, r, first, past);
 	if (is_left) {
-		meet(c, imm(NAMED_BIAS), 2);
-		ins(e, "ld.shared.f32 $, [$+#]", sum, mad(e, r->column, 4, c->k->memory), c->at_bias);
+		warps_sync(c, imm(NAMED_BIAS), 2);
+		ins(e, "ld.shared.f32 $, [$+#]", sum, mad(e, r->column, 4, c->k->memory), c->smem.bias_sum);
 	}
 	if (once) {
 		runs_add(c, r, sum);
@@ -470,27 +476,28 @@ static void bias_emit(Columns *c, const PlaceNumbers *n, Reg warp)
 	bool shared = bias_warps(c) > 1;
 	uint32_t done = label(e);
 	Runs r = runs_new(c);
-	Reg sum = zero_float(e), has = less(e, c->lane, imm(c->own));
+	Reg sum = zero_float(e), has = less(e, c->reg.lane, imm(c->block_cols));
 
-	tallied_wait(c);
+	go_wait(c);
 	for (uint32_t p = 0; p < c->parts; p++) {
 		uint32_t other = shared ? if_begin(e, same(e, warp, imm(p))) : 0;
 		bias_part(c, &r, p, shared && p, sum);
 		if (shared && p + 1 < c->parts) {
-			ins(e, "@$ st.shared.f32 [$+#], $", has, mad(e, r.column, 4, k->memory), c->at_bias, sum);
+			ins(e, "@$ st.shared.f32 [$+#], $", has, mad(e, r.column, 4, k->memory), c->smem.bias_sum, sum);
 			ins(e, "bar.warp.sync 0xffffffff");
-			tell(c, imm(NAMED_BIAS), 2);
+			warps_arrive(c, imm(NAMED_BIAS), 2);
 			ins(e, "bra L#", done);
 		}
 		if (shared)
 			if_end(e, other);
 	}
 	uint32_t none = if_begin(e, has);
-	Reg at = from_place(c, add(e, c->lane, imm(c->inputs * c->own)));
-	Reg w =
-		rule_place(c, n, sum, at, add(e, mad(e, c->lane, 4, k->memory), imm(c->at_from_state + c->inputs * c->own * 4)),
-	               c->from_size);
-	for (uint32_t i = 1; i < c->from_copies; i++)
+	Reg at = input_w_address(c, add(e, c->reg.lane, imm(c->inputs * c->block_cols)));
+	Reg w = weight_update(
+		c, n, sum, at,
+		add(e, mad(e, c->reg.lane, 4, k->memory), imm(c->smem.input_state + c->inputs * c->block_cols * 4)),
+		c->smem.input_state_size);
+	for (uint32_t i = 1; i < c->input_w_copies; i++)
 		ins(e, "st.shared.f32 [$+#], $", at, 16 * i, w);
 	if_end(e, none);
 	label_here(e, done);
@@ -499,27 +506,29 @@ static void bias_emit(Columns *c, const PlaceNumbers *n, Reg warp)
 /* ---- weights from inputs ---- */
 
 /* The rule, for quad q of an input's weights, and all copies of these; lanes side by side begin with different ones. */
-static void from_rule(Columns *c, const PlaceNumbers *n, const Reg g[4], Reg input, Reg q)
+static void input_weights_update(Columns *c, const PlaceNumbers *n, const Reg g[4], Reg input, Reg q)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	Reg first = add(e, mad(e, input, c->from_row, mad(e, q, 16 * c->from_copies, k->memory)), imm(c->at_from));
-	Reg copy = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", c->lane, imm(c->from_copies - 1)), imm(4));
+	Reg first =
+		add(e, mad(e, input, c->smem.input_w_row, mad(e, q, 16 * c->input_w_copies, k->memory)), imm(c->smem.input_w));
+	Reg copy = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", c->reg.lane, imm(c->input_w_copies - 1)), imm(4));
 	RuleQuad quad = { .weight = add(e, first, copy),
-		              .at = add(e, mad(e, input, c->own * 4, mad(e, q, 16, k->memory)), imm(c->at_from_state)),
-		              .size = c->from_size };
+		              .at =
+		                  add(e, mad(e, input, c->block_cols * 4, mad(e, q, 16, k->memory)), imm(c->smem.input_state)),
+		              .size = c->smem.input_state_size };
 
-	rule_quad(c, n, g, &quad);
-	for (uint32_t i = 1; i < c->from_copies; i++)
+	quad_update(c, n, g, &quad);
+	for (uint32_t i = 1; i < c->input_w_copies; i++)
 		store_quad(e, "shared", add(e, first, op2(e, REG_R, "xor.b32", copy, imm(16 * i))), 0, quad.v[1]);
 }
 
 /* Deltas of all rows are there. */
 static void hidden_wait(Columns *c)
 {
-	tallied_wait(c);
+	go_wait(c);
 	for (uint32_t p = 0; p < c->parts; p++)
-		bar_wait(c, bar_at(c, BAR_HIDDEN + p), c->parity);
+		bar_wait(c, bar_address(c, BAR_HIDDEN + p), c->reg.parity);
 }
 
 /* The input of a rank, and its list. */
@@ -538,16 +547,16 @@ static void lists_loop(Columns *c, const PlaceNumbers *n, Reg warp, uint32_t war
 {
 	Kernel *k = c->k, *one = update_kernel(c);
 	Emit *e = k->e;
-	uint32_t each = 32 / c->own_quads;
-	Reg own = divide(e, c->lane, c->own_quads), q = modulo(e, c->lane, c->own_quads, own);
+	uint32_t each = 32 / c->block_quads;
+	Reg own = divide(e, c->reg.lane, c->block_quads), q = modulo(e, c->reg.lane, c->block_quads, own);
 	Reg first = mul(e, warp, each), rank = add(e, first, own);
-	GradientPart p = { .b_row = c->own * 4, .b = add(e, mad(e, q, 16, k->memory), imm(c->at_hidden)) };
+	GradientPart p = { .b_row = c->block_cols * 4, .b = add(e, mad(e, q, 16, k->memory), imm(c->smem.hidden_delta)) };
 	bool once = warps * each >= c->inputs;
 	ListRows *rows = NULL;
 	Loop l = { 0 };
 
-	one->at_csc_start = c->at_image;
-	one->at_csc = c->at_image + (uint32_t)round_up((uint64_t)c->inputs * 4, 16);
+	one->at_csc_start = c->smem.csc;
+	one->at_csc = c->smem.csc + (uint32_t)round_up((uint64_t)c->inputs * 4, 16);
 	if (once) {
 		list_find(c, one, rank, &p);
 		rows = list_rows_begin(one, 4, p.word);
@@ -566,7 +575,7 @@ static void lists_loop(Columns *c, const PlaceNumbers *n, Reg warp, uint32_t war
 		list_find(c, one, rank, &p);
 		list_rows_add(one, 4, &p);
 	}
-	from_rule(c, n, p.sum[0], p.input, q);
+	input_weights_update(c, n, p.sum[0], p.input, q);
 	if_end(e, past);
 	if (!once)
 		loop_end(e, &l);
@@ -578,11 +587,12 @@ static Reg lists_warp(Columns *c)
 {
 	enum { SCHEDULERS = 4 };
 	Emit *e = c->k->e;
-	uint32_t warps = c->warps - c->dense_warps, each = warps / SCHEDULERS;
-	Reg is_late = op2(e, REG_P, "setp.ge.u32", c->warp, imm(c->dense_first));
-	Reg i = op3(e, REG_R, "selp.u32", op2(e, REG_R, "sub.u32", c->warp, imm(c->dense_warps)), c->warp, is_late);
+	uint32_t warps = c->warps - c->gradient_warps, each = warps / SCHEDULERS;
+	Reg is_late = op2(e, REG_P, "setp.ge.u32", c->reg.warp, imm(c->gradient_first));
+	Reg i =
+		op3(e, REG_R, "selp.u32", op2(e, REG_R, "sub.u32", c->reg.warp, imm(c->gradient_warps)), c->reg.warp, is_late);
 
-	if (warps % SCHEDULERS || each < MOST_PARTS)
+	if (warps % SCHEDULERS || each < MAX_PARTS)
 		return i;
 	Reg turn = divide(e, i, SCHEDULERS), scheduler = modulo(e, i, SCHEDULERS, turn);
 	Reg apart = op3(e, REG_R, "selp.u32", op2(e, REG_R, "xor.b32", turn, imm(1)),
@@ -591,16 +601,16 @@ static Reg lists_warp(Columns *c)
 	           same(e, scheduler, imm(SCHEDULERS - 1)));
 }
 
-void lists_emit(Columns *c)
+void input_weights_emit(Columns *c)
 {
 	Emit *e = c->k->e;
-	uint32_t warps = c->warps - c->dense_warps, end = label(e), lists = label(e);
+	uint32_t warps = c->warps - c->gradient_warps, end = label(e), lists = label(e);
 	Reg warp = lists_warp(c);
 
 	remark(e, "weights from inputs");
-	PlaceNumbers n = rule_begin(c, c->from);
-	uint32_t none = if_begin(e, c->has_columns), bias = bias_warps(c);
-	if (c->lists->bias) {
+	PlaceNumbers n = params_load(c, c->input_panel);
+	uint32_t none = if_begin(e, c->reg.has_columns), bias = bias_warps(c);
+	if (c->step.input_gradient->bias) {
 		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", warp, imm(bias ? bias : 1)), lists);
 		bias_emit(c, &n, warp);
 		if (bias)

@@ -14,49 +14,49 @@ static void sums_start(Emit *e, Reg sum[4], float value)
 /* ---- weights to outputs: sums of the block's slices ---- */
 
 /* Sums of a slice of the block's rows, of some tiles. */
-typedef struct Dense {
+typedef struct SliceSum {
 	Reg a, b, to, bar; /* addresses: operands; where sums go */
 	Reg sum[4], fa[2][4], fb[2][2];
-} Dense;
+} SliceSum;
 
-static Dense dense_tile(Columns *c, Reg tile)
+static SliceSum slice_sum_new(Columns *c, Reg tile)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	Reg down = divide(e, tile, h->to_across), across = modulo(e, tile, h->to_across, down);
+	Reg down = divide(e, tile, h->unit_tiles), across = modulo(e, tile, h->unit_tiles, down);
 	Reg slot = divide(e, tile, c->blocks), rank = modulo(e, tile, c->blocks, slot);
-	Reg to = add(e, mad(e, slot, TILE, mad(e, c->lane, 16, k->memory)), imm(h->at_sums));
-	Dense x;
+	Reg to = add(e, mad(e, slot, TILE, mad(e, c->reg.lane, 16, k->memory)), imm(h->smem.slice_sums));
+	SliceSum x;
 
-	x.a = add(e, add(e, mad(e, down, 32, k->memory), lane_place(k, h->delta_pitch, true)), imm(h->at_delta_h));
-	x.b = add(e, add(e, mad(e, across, 16, k->memory), lane_place(k, h->act_pitch, false)), imm(h->at_act_h));
+	x.a = add(e, add(e, mad(e, down, 32, k->memory), lane_place(k, h->smem.delta_row, true)), imm(h->smem.delta_bf16));
+	x.b = add(e, add(e, mad(e, across, 16, k->memory), lane_place(k, h->smem.act_row, false)), imm(h->smem.act_bf16));
 	rank = op2(e, REG_R, "sub.u32", imm(c->blocks - 1), rank);
-	x.to = remote(c, rank, mad(e, mul(e, k->member, k->block_rows / SLICE), h->own_size, to));
-	x.bar = remote(c, rank, bar_at(c, BAR_DELTA));
+	x.to = cluster_address(c, rank, mad(e, mul(e, k->member, k->block_rows / SLICE), h->smem.block_master_size, to));
+	x.bar = cluster_address(c, rank, bar_address(c, BAR_DELTA));
 	return x;
 }
 
-void half_dense(Columns *c, uint32_t first, uint32_t warps)
+void half_slice_sums(Columns *c, uint32_t first, uint32_t warps)
 {
 	enum { AT_ONCE = 2 };
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	uint32_t tiles = h->to_down * h->to_across, at_once = tiles % (AT_ONCE * warps) == 0 ? AT_ONCE : 1;
+	uint32_t tiles = h->output_tiles * h->unit_tiles, at_once = tiles % (AT_ONCE * warps) == 0 ? AT_ONCE : 1;
 	Reg zero[4];
 
 	remark(e, "sums of weights to outputs");
 	sums_start(e, zero, 0);
-	Loop l = loop_begin(e, op2(e, REG_R, "sub.u32", c->warp, imm(first)), imm(tiles), at_once * warps);
-	Dense x[AT_ONCE];
+	Loop l = loop_begin(e, op2(e, REG_R, "sub.u32", c->reg.warp, imm(first)), imm(tiles), at_once * warps);
+	SliceSum x[AT_ONCE];
 	for (uint32_t i = 0; i < at_once; i++)
-		x[i] = dense_tile(c, add(e, l.i, imm(i * warps)));
+		x[i] = slice_sum_new(c, add(e, l.i, imm(i * warps)));
 	for (uint32_t s = 0; s < k->block_rows / SLICE; s++) {
 		for (uint32_t i = 0; i < 2 * at_once; i++) {
-			Dense *d = &x[i / 2];
-			fragments_load(k, d->fa[i % 2], 4, true, d->a, (SLICE * s + 16 * (i % 2)) * h->delta_pitch);
-			fragments_load(k, d->fb[i % 2], 2, true, d->b, (SLICE * s + 16 * (i % 2)) * h->act_pitch);
+			SliceSum *d = &x[i / 2];
+			fragments_load(k, d->fa[i % 2], 4, true, d->a, (SLICE * s + 16 * (i % 2)) * h->smem.delta_row);
+			fragments_load(k, d->fb[i % 2], 2, true, d->b, (SLICE * s + 16 * (i % 2)) * h->smem.act_row);
 		}
 		for (uint32_t i = 0; i < at_once; i++)
 			for (uint32_t j = 0; j < 4; j++)
@@ -65,7 +65,7 @@ void half_dense(Columns *c, uint32_t first, uint32_t warps)
 			multiply_add(e, x[i % at_once].sum, x[i % at_once].fa[i / at_once], x[i % at_once].fb[i / at_once],
 			             i < at_once ? zero : NULL);
 		for (uint32_t i = 0; i < at_once; i++)
-			quad_send(c, imm(1), x[i].to, s * h->own_size, x[i].sum, x[i].bar);
+			quad_send(c, imm(1), x[i].to, s * h->smem.block_master_size, x[i].sum, x[i].bar);
 	}
 	loop_end(e, &l);
 }
@@ -76,7 +76,7 @@ void half_dense(Columns *c, uint32_t first, uint32_t warps)
 static void lanes_quad(Columns *c, const Reg sum[4], Reg q[4])
 {
 	Emit *e = c->k->e;
-	Reg odd = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", c->lane, imm(1)), imm(0)), other[2];
+	Reg odd = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", c->reg.lane, imm(1)), imm(0)), other[2];
 
 	for (uint32_t i = 0; i < 2; i++) {
 		Reg send = op3(e, REG_F, "selp.f32", sum[i], sum[2 + i], odd);
@@ -103,10 +103,11 @@ static void tile_send(Columns *c, Reg down, Reg across, const Reg w[4])
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	Reg base = add(e, mad(e, op2(e, REG_R, "xor.b32", c->parity, imm(1)), h->to_size, k->memory), imm(h->at_to));
-	Reg row = mad(e, op2(e, REG_R, "and.b32", c->lane, imm(1)), 8, k->half->row_of_lane), q[4], v[4], half[2], bar;
-	Reg quad = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", c->lane, imm(1)), imm(1));
-	Reg col = mad(e, across, 8, mul(e, quad, 4)), to = mad(e, across, h->to_tile, mad(e, down, 256, base));
+	Reg base = add(e, mad(e, op2(e, REG_R, "xor.b32", c->reg.parity, imm(1)), h->smem.output_w_size, k->memory),
+	               imm(h->smem.output_w));
+	Reg row = mad(e, op2(e, REG_R, "and.b32", c->reg.lane, imm(1)), 8, k->half->row_of_lane), q[4], v[4], half[2], bar;
+	Reg quad = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", c->reg.lane, imm(1)), imm(1));
+	Reg col = mad(e, across, 8, mul(e, quad, 4)), to = mad(e, across, h->smem.output_w_tile, mad(e, down, 256, base));
 
 	to = mad(e, row, 16, mad(e, quad, 8, to));
 	lanes_quad(c, w, q);
@@ -114,86 +115,88 @@ static void tile_send(Columns *c, Reg down, Reg across, const Reg w[4])
 		v[i] = op3(e, REG_F, "selp.f32", q[i], imm_f(0), less(e, add(e, col, imm(i)), imm(c->hidden)));
 	for (uint32_t i = 0; i < 2; i++)
 		half[i] = half_pair(e, v[2 * i], v[2 * i + 1]);
-	bar = bar_at(c, BAR_ACT);
+	bar = bar_address(c, BAR_ACT);
 	uint32_t none = if_begin(e, less(e, across, imm((uint32_t)ceil_div(c->hidden, 8))));
 	for (uint32_t i = 0; i < c->blocks; i++) {
 		Reg rank = rotated_rank(c, i);
-		words_send(c, imm(1), remote(c, rank, to), 0, half, 2, remote(c, rank, bar));
+		words_send(c, imm(1), cluster_address(c, rank, to), 0, half, 2, cluster_address(c, rank, bar));
 	}
 	if_end(e, none);
-	if (c->to->bias == NO_BIAS)
+	if (c->output_panel->bias == NO_BIAS)
 		return;
 	uint32_t other = if_begin(e, same(e, across, imm(c->hidden / 8)));
 	Reg own = mad(e, down, 16, row), bias = op1(e, REG_R, "mov.b32", q[c->hidden % 4]);
 	Reg is = op2(e, REG_P, "and.pred", same(e, col, imm(c->hidden & ~3u)), less(e, own, imm(c->outputs)));
-	Reg start = add(e, mad(e, own, 4, base), imm(h->to_start));
+	Reg start = add(e, mad(e, own, 4, base), imm(h->smem.output_start));
 	for (uint32_t i = 0; i < c->blocks; i++) {
 		Reg rank = rotated_rank(c, i);
-		words_send(c, is, remote(c, rank, start), 0, &bias, 1, remote(c, rank, bar));
+		words_send(c, is, cluster_address(c, rank, start), 0, &bias, 1, cluster_address(c, rank, bar));
 	}
 	if_end(e, other);
 }
 
-static void own_tile(Columns *c, const PlaceNumbers *n, uint32_t slot)
+static void block_tile_update(Columns *c, const PlaceNumbers *n, uint32_t slot)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	Reg tile = half_tile(c, slot), down = divide(e, tile, h->to_across), across = modulo(e, tile, h->to_across, down);
-	Reg at = mad(e, c->lane, 16, k->memory), sum[4], (*x)[4];
+	Reg tile = half_block_tile(c, slot), down = divide(e, tile, h->unit_tiles),
+		across = modulo(e, tile, h->unit_tiles, down);
+	Reg at = mad(e, c->reg.lane, 16, k->memory), sum[4], (*x)[4];
 
-	uint32_t none = if_begin(e, less(e, tile, imm(h->to_down * h->to_across)));
+	uint32_t none = if_begin(e, less(e, tile, imm(h->output_tiles * h->unit_tiles)));
 	x = (Reg(*)[4])NEW(&k->s->cx->scratch, 4 * (size_t)h->slices, Reg);
 	for (uint32_t s = 0; s < h->slices; s++)
-		load_quad(e, "shared", x[s], at, h->at_sums + s * h->own_size + slot * TILE);
+		load_quad(e, "shared", x[s], at, h->smem.slice_sums + s * h->smem.block_master_size + slot * TILE);
 	for (uint32_t i = 0; i < 4; i++)
 		sum[i] = op1(e, REG_F, "mov.f32", x[0][i]);
 	for (uint32_t s = 1; s < h->slices; s++)
 		for (uint32_t i = 0; i < 4; i++)
 			ins(e, "add.rn.ftz.f32 $, $, $", sum[i], sum[i], x[s][i]);
-	Reg own = add(e, at, imm(h->at_own + slot * TILE));
-	RuleQuad q = { .weight = own, .at = own, .size = h->own_size };
-	rule_quad(c, n, sum, &q);
+	Reg own = add(e, at, imm(h->smem.block_master + slot * TILE));
+	RuleQuad q = { .weight = own, .at = own, .size = h->smem.block_master_size };
+	quad_update(c, n, sum, &q);
 	tile_send(c, down, across, q.v[1]);
 	if_end(e, none);
 }
 
 /* Sums of the block's tiles, of the next update. */
-static void sums_expect(Columns *c)
+static void slice_sums_expect(Columns *c)
 {
 	Emit *e = c->k->e;
 	const HalfColumns *h = c->half;
-	uint32_t other = if_begin(e, same(e, c->lane, imm(0)));
+	uint32_t other = if_begin(e, same(e, c->reg.lane, imm(0)));
 	Reg tiles = op1(e, REG_R, "mov.u32", imm(0));
 
-	for (uint32_t slot = 0; slot < h->own_tiles; slot++)
-		ins(e, "@$ add.u32 $, $, 1", less(e, half_tile(c, slot), imm(h->to_down * h->to_across)), tiles, tiles);
+	for (uint32_t slot = 0; slot < h->block_tiles; slot++)
+		ins(e, "@$ add.u32 $, $, 1", less(e, half_block_tile(c, slot), imm(h->output_tiles * h->unit_tiles)), tiles,
+		    tiles);
 	bar_expect(c, BAR_DELTA, mul(e, tiles, h->slices * TILE));
 	if_end(e, other);
 }
 
 /* Numbers of the rule are those of this update until the copying warp has been told. */
-void half_to_emit(Columns *c)
+void half_output_weights_loop(Columns *c)
 {
 	Emit *e = c->k->e;
 
 	remark(e, "weights to outputs, bf16");
-	sums_expect(c);
+	slice_sums_expect(c);
 	UpdateLoop l = updates_begin(c);
-	tallied_wait(c);
-	PlaceNumbers n = rule_begin(c, c->to);
-	bar_wait(c, bar_at(c, BAR_DELTA), c->parity);
-	sums_expect(c);
-	for (uint32_t slot = 0; slot < c->half->own_tiles; slot++)
-		own_tile(c, &n, slot);
-	tell(c, imm(NAMED_END), c->warps + 2);
+	go_wait(c);
+	PlaceNumbers n = params_load(c, c->output_panel);
+	bar_wait(c, bar_address(c, BAR_DELTA), c->reg.parity);
+	slice_sums_expect(c);
+	for (uint32_t slot = 0; slot < c->half->block_tiles; slot++)
+		block_tile_update(c, &n, slot);
+	warps_arrive(c, imm(NAMED_END), c->warps + 2);
 	updates_end(c, &l);
 }
 
 /* ---- weights from inputs ---- */
 
 /* Some tiles of 16 inputs by 8 columns side by side, of a warp. */
-struct FromTiles {
+struct InputTiles {
 	Reg tile, first;  /* down, in the block; the slice that comes next */
 	Reg a, b;         /* addresses of the lane's words of inputs and of deltas, in that slice */
 	uint32_t slices;  /* sums of so many are kept apart */
@@ -203,10 +206,10 @@ struct FromTiles {
 	RuleQuad *weight; /* [tiles] */
 	PlaceNumbers rule;
 };
-typedef struct FromTiles FromTiles;
+typedef struct InputTiles InputTiles;
 
 /* Operands of 32 rows. */
-static void slice_fragments(Columns *c, const FromTiles *x, uint32_t slice)
+static void slice_fragments(Columns *c, const InputTiles *x, uint32_t slice)
 {
 	Kernel *k = c->k;
 	Reg word[2];
@@ -216,24 +219,24 @@ static void slice_fragments(Columns *c, const FromTiles *x, uint32_t slice)
 	bits_fragments(k, word, 2, x->f[slice]);
 }
 
-static void slice_multiply(Columns *c, const FromTiles *x, uint32_t slice, const Reg zero[4])
+static void slice_multiply(Columns *c, const InputTiles *x, uint32_t slice, const Reg zero[4])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
 
-	for (uint32_t j = 0; j < h->tiles; j++) {
-		Reg d[4], *own = x->own[slice * h->tiles + j];
+	for (uint32_t j = 0; j < h->col_tiles; j++) {
+		Reg d[4], *own = x->own[slice * h->col_tiles + j];
 		for (uint32_t i = 0; i < 4; i++)
 			own[i] = reg(e, REG_F);
-		fragments_load(k, d, 4, true, x->b, slice * SLICE * h->hidden_pitch + 16 * j);
+		fragments_load(k, d, 4, true, x->b, slice * SLICE * h->smem.hidden_delta_row + 16 * j);
 		multiply_add(e, own, x->f[slice][0], d, zero);
 		multiply_add(e, own, x->f[slice][1], d + 2, NULL);
 	}
 }
 
 /* Sums of the warp's slices; operands of the first `ahead` are there. */
-static void slices_multiply(Columns *c, const FromTiles *x, uint32_t ahead)
+static void slices_multiply(Columns *c, const InputTiles *x, uint32_t ahead)
 {
 	Reg zero[4];
 
@@ -246,13 +249,13 @@ static void slices_multiply(Columns *c, const FromTiles *x, uint32_t ahead)
 }
 
 /* Those that have rows, in order. */
-static void slices_join(Columns *c, const FromTiles *x)
+static void slices_join(Columns *c, const InputTiles *x)
 {
 	Emit *e = c->k->e;
-	uint32_t tiles = c->half->tiles;
+	uint32_t tiles = c->half->col_tiles;
 
 	for (uint32_t s = 0; s < x->slices; s++) {
-		Reg is = less(e, mul(e, add(e, x->first, imm(s)), SLICE), c->rows_now);
+		Reg is = less(e, mul(e, add(e, x->first, imm(s)), SLICE), c->reg.rows);
 		for (uint32_t i = 0; i < 4 * tiles; i++) {
 			Reg sum = x->sum[i / 4][i % 4];
 			ins(e, "@$ add.rn.ftz.f32 $, $, $", is, sum, sum, x->own[s * tiles + i / 4][i % 4]);
@@ -273,14 +276,14 @@ static Reg other_share(Columns *c, uint32_t i)
 
 /* New weights of a tile: rounded ones, and what sums begin with, in all blocks that have the columns. Most tiles have
  * 16 inputs, so that no lane has anything to decide. */
-static void tile_round(Columns *c, Reg row, uint32_t j, const Reg w[4])
+static void tile_publish(Columns *c, Reg row, uint32_t j, const Reg w[4])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	Reg own = add(e, k->half->col_of_lane, imm(8 * j)), bar = bar_at(c, BAR_FROM);
-	Reg to = add(e, mad(e, row, h->from_pitch, mad(e, own, 2, k->memory)), imm(h->at_from)), half[2];
-	Reg start = add(e, mad(e, own, 4, k->memory), imm(h->at_start));
+	Reg own = add(e, k->half->col_of_lane, imm(8 * j)), bar = bar_address(c, BAR_INPUT_W);
+	Reg to = add(e, mad(e, row, h->smem.input_w_row, mad(e, own, 2, k->memory)), imm(h->smem.input_w)), half[2];
+	Reg start = add(e, mad(e, own, 4, k->memory), imm(h->smem.hidden_start));
 	Reg first = op2(e, REG_R, "sub.u32", row, k->half->row_of_lane);
 	uint32_t end = label(e);
 
@@ -288,12 +291,12 @@ static void tile_round(Columns *c, Reg row, uint32_t j, const Reg w[4])
 		half[r] = half_pair(e, w[2 * r], w[2 * r + 1]);
 	uint32_t some = if_begin(e, less(e, first, imm(c->inputs < 16 ? 0 : c->inputs - 15)));
 	for (uint32_t i = 0; i < h->shares - 1; i++) {
-		Reg rank = other_share(c, i), there = remote(c, rank, bar), at = remote(c, rank, to);
+		Reg rank = other_share(c, i), there = cluster_address(c, rank, bar), at = cluster_address(c, rank, to);
 		for (uint32_t r = 0; r < 2; r++)
-			words_send(c, imm(1), at, 8 * r * h->from_pitch, half + r, 1, there);
+			words_send(c, imm(1), at, 8 * r * h->smem.input_w_row, half + r, 1, there);
 	}
 	for (uint32_t r = 0; r < 2; r++)
-		ins(e, "st.shared.u32 [$+#], $", to, 8 * r * h->from_pitch, half[r]);
+		ins(e, "st.shared.u32 [$+#], $", to, 8 * r * h->smem.input_w_row, half[r]);
 	ins(e, "bra L#", end);
 	if_end(e, some);
 	for (uint32_t r = 0; r < 2; r++) {
@@ -301,81 +304,81 @@ static void tile_round(Columns *c, Reg row, uint32_t j, const Reg w[4])
 		Reg is_bias = same(e, at, imm(c->inputs));
 		for (uint32_t i = 0; i < 2; i++)
 			bias[i] = op1(e, REG_R, "mov.b32", w[2 * r + i]);
-		ins(e, "@$ st.shared.u32 [$+#], $", is_input, to, 8 * r * h->from_pitch, half[r]);
-		if (c->from->bias != NO_BIAS)
+		ins(e, "@$ st.shared.u32 [$+#], $", is_input, to, 8 * r * h->smem.input_w_row, half[r]);
+		if (c->input_panel->bias != NO_BIAS)
 			ins(e, "@$ st.shared.v2.u32 [$], {$, $}", is_bias, start, bias[0], bias[1]);
 		for (uint32_t i = 0; i < h->shares - 1; i++) {
-			Reg rank = other_share(c, i), there = remote(c, rank, bar);
-			words_send(c, is_input, remote(c, rank, to), 8 * r * h->from_pitch, half + r, 1, there);
-			if (c->from->bias != NO_BIAS)
-				words_send(c, is_bias, remote(c, rank, start), 0, bias, 2, there);
+			Reg rank = other_share(c, i), there = cluster_address(c, rank, bar);
+			words_send(c, is_input, cluster_address(c, rank, to), 8 * r * h->smem.input_w_row, half + r, 1, there);
+			if (c->input_panel->bias != NO_BIAS)
+				words_send(c, is_bias, cluster_address(c, rank, start), 0, bias, 2, there);
 		}
 	}
 	label_here(e, end);
 }
 
 /* Numbers of the rule; weights and their state. */
-static void weights_load(Columns *c, FromTiles *x)
+static void weights_load(Columns *c, InputTiles *x)
 {
 	Emit *e = c->k->e;
 	const HalfColumns *h = c->half;
 
-	x->rule = rule_begin(c, c->from);
-	for (uint32_t j = 0; j < h->tiles; j++) {
-		Reg at = mad(e, mad(e, x->tile, h->tiles, imm(j)), TILE, mad(e, c->lane, 16, c->k->memory));
-		Reg master = add(e, at, imm(h->at_master));
-		x->weight[j] = (RuleQuad){ .weight = master, .at = master, .size = h->master_size };
+	x->rule = params_load(c, c->input_panel);
+	for (uint32_t j = 0; j < h->col_tiles; j++) {
+		Reg at = mad(e, mad(e, x->tile, h->col_tiles, imm(j)), TILE, mad(e, c->reg.lane, 16, c->k->memory));
+		Reg master = add(e, at, imm(h->smem.input_master));
+		x->weight[j] = (RuleQuad){ .weight = master, .at = master, .size = h->smem.input_master_size };
 		quad_load(c, &x->weight[j]);
 	}
 }
 
 /* New weights, rounded. */
-static void weights_change(Columns *c, const FromTiles *x)
+static void input_tiles_update(Columns *c, const InputTiles *x)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	Reg row = mad(e, add(e, half_first(c), x->tile), 16, k->half->row_of_lane);
+	Reg row = mad(e, add(e, half_first_tile(c), x->tile), 16, k->half->row_of_lane);
 
 	spent(k, SPENT_KINDS + 8);
 	if (h->shares > 1) { /* others have used the weights of this update: those that have rows */
-		uint32_t all = if_begin(e, less(e, c->rows_now, imm(16 * (h->shares - 1) + 1)));
-		bar_wait(c, bar_at(c, BAR_DELTA), c->parity);
+		uint32_t all = if_begin(e, less(e, c->reg.rows, imm(16 * (h->shares - 1) + 1)));
+		bar_wait(c, bar_address(c, BAR_DELTA), c->reg.parity);
 		if_end(e, all);
 	}
-	for (uint32_t j = 0; j < h->tiles; j++) {
+	for (uint32_t j = 0; j < h->col_tiles; j++) {
 		quad_rule(c, &x->rule, x->sum[j], &x->weight[j]);
-		tile_round(c, row, j, x->weight[j].v[1]);
+		tile_publish(c, row, j, x->weight[j].v[1]);
 	}
 }
 
-static void weights_keep(Columns *c, const FromTiles *x)
+static void input_tiles_put(Columns *c, const InputTiles *x)
 {
-	for (uint32_t j = 0; j < c->half->tiles; j++)
-		quad_keep(c, &x->weight[j]);
+	for (uint32_t j = 0; j < c->half->col_tiles; j++)
+		quad_put(c, &x->weight[j]);
 }
 
 /* Tiles that are number `tile` down in the block; the warp's slices begin with `first`. */
-static FromTiles *from_tiles(Columns *c, Reg tile, uint32_t first)
+static InputTiles *input_tiles_new(Columns *c, Reg tile, uint32_t first)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
 	Arena *a = &k->s->cx->scratch;
-	FromTiles *x = NEW(a, 1, FromTiles);
-	Reg input = mul(e, add(e, half_first(c), tile), 16), row = add(e, c->lane, imm(first * SLICE));
+	InputTiles *x = NEW(a, 1, InputTiles);
+	Reg input = mul(e, add(e, half_first_tile(c), tile), 16), row = add(e, c->reg.lane, imm(first * SLICE));
 
-	*x = (FromTiles){ .tile = tile, .first = reg(e, REG_R), .a = reg(e, REG_R), .b = reg(e, REG_R) };
-	for (x->slices = SLICES_KEPT / h->tiles; h->slices / h->chain % x->slices;)
+	*x = (InputTiles){ .tile = tile, .first = reg(e, REG_R), .a = reg(e, REG_R), .b = reg(e, REG_R) };
+	for (x->slices = SLICES_KEPT / h->col_tiles; h->slices / h->tile_warps % x->slices;)
 		x->slices--;
-	x->own = (Reg(*)[4])NEW(a, 4 * (size_t)x->slices * h->tiles, Reg);
-	x->sum = (Reg(*)[4])NEW(a, 4 * (size_t)h->tiles, Reg);
+	x->own = (Reg(*)[4])NEW(a, 4 * (size_t)x->slices * h->col_tiles, Reg);
+	x->sum = (Reg(*)[4])NEW(a, 4 * (size_t)h->col_tiles, Reg);
 	x->f = (Reg(*)[2][4])NEW(a, 8 * (size_t)x->slices, Reg);
-	x->weight = NEW(a, h->tiles, RuleQuad);
+	x->weight = NEW(a, h->col_tiles, RuleQuad);
 	ins(e, "mov.u32 $, #", x->first, first);
-	ins(e, "add.u32 $, $, #", x->a, bits_input_at(k, h->in, input), first * k->half->transposed_row);
-	ins(e, "add.u32 $, $, #", x->b, mad(e, row, h->hidden_pitch, k->memory), h->at_hidden);
-	for (uint32_t j = 0; j < h->tiles; j++)
+	ins(e, "add.u32 $, $, #", x->a, bits_input_at(k, h->input, input), first * k->half->transposed_row);
+	ins(e, "add.u32 $, $, #", x->b, mad(e, row, h->smem.hidden_delta_row, k->memory), h->smem.hidden_delta);
+	for (uint32_t j = 0; j < h->col_tiles; j++)
 		sums_start(e, x->sum[j], -0.0f);
 	return x;
 }
@@ -385,37 +388,37 @@ static Reg tiles_down(Columns *c)
 {
 	Emit *e = c->k->e;
 	const HalfColumns *h = c->half;
-	Reg first = half_first(c), end = op2(e, REG_R, "max.u32", first, imm(h->down));
+	Reg first = half_first_tile(c), end = op2(e, REG_R, "max.u32", first, imm(h->input_tiles));
 
-	return op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", end, first), imm(h->own_down));
+	return op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", end, first), imm(h->block_input_tiles));
 }
 
 /* ---- each warp has all slices of its tiles ---- */
 
-void half_from(Columns *c)
+void half_input_weights(Columns *c)
 {
 	Emit *e = c->k->e;
 	const HalfColumns *h = c->half;
 
-	tallied_wait(c);
+	go_wait(c);
 	remark(e, "weights from inputs, bf16");
-	uint32_t none = if_begin(e, c->has_columns);
-	bar_wait(c, bar_at(c, BAR_HIDDEN), c->parity);
-	Loop l = loop_begin(e, c->warp, tiles_down(c), c->warps);
-	FromTiles *x = from_tiles(c, l.i, 0);
+	uint32_t none = if_begin(e, c->reg.has_columns);
+	bar_wait(c, bar_address(c, BAR_HIDDEN), c->reg.parity);
+	Loop l = loop_begin(e, c->reg.warp, tiles_down(c), c->warps);
+	InputTiles *x = input_tiles_new(c, l.i, 0);
 	Loop turns = loop_count(e, h->slices / x->slices);
 	slices_multiply(c, x, 0);
 	slices_join(c, x);
 	ins(e, "add.u32 $, $, #", x->first, x->first, x->slices);
 	ins(e, "add.u32 $, $, #", x->a, x->a, x->slices * c->k->half->transposed_row);
-	ins(e, "add.u32 $, $, #", x->b, x->b, x->slices * SLICE * h->hidden_pitch);
+	ins(e, "add.u32 $, $, #", x->b, x->b, x->slices * SLICE * h->smem.hidden_delta_row);
 	loop_end(e, &turns);
 	weights_load(c, x);
-	weights_change(c, x);
-	weights_keep(c, x);
+	input_tiles_update(c, x);
+	input_tiles_put(c, x);
 	loop_end(e, &l);
 	if_end(e, none);
-	bar_tell(c, bar_at(c, BAR_FROM));
+	bar_arrive_warp(c, bar_address(c, BAR_INPUT_W));
 }
 
 /* ---- two warps have a tile: one without rows the first half of its slices, one with rows the others ---- */
@@ -435,27 +438,28 @@ static Reg prefix_at(Columns *c, Reg tile)
 {
 	Emit *e = c->k->e;
 
-	return add(e, mad(e, tile, c->half->tiles * TILE, mad(e, c->lane, 16, c->k->memory)), imm(c->half->at_prefix));
+	return add(e, mad(e, tile, c->half->col_tiles * TILE, mad(e, c->reg.lane, 16, c->k->memory)),
+	           imm(c->half->smem.prefix));
 }
 
 /* Number of the warp's tile, if there is one. */
 static Reg warp_tile(Columns *c, uint32_t half)
 {
-	return half ? c->warp : op2(c->k->e, REG_R, "sub.u32", c->warp, imm(c->pass_warps));
+	return half ? c->reg.warp : op2(c->k->e, REG_R, "sub.u32", c->reg.warp, imm(c->pass_warps));
 }
 
 static Reg has_tile(Columns *c, uint32_t half)
 {
-	return op2(c->k->e, REG_P, "and.pred", c->has_columns, less(c->k->e, warp_tile(c, half), tiles_down(c)));
+	return op2(c->k->e, REG_P, "and.pred", c->reg.has_columns, less(c->k->e, warp_tile(c, half), tiles_down(c)));
 }
 
 /* A warp without a tile makes operands of another one's: registers that only some define would be kept all the time. */
-FromTiles *half_from_begin(Columns *c, uint32_t half)
+InputTiles *half_input_begin(Columns *c, uint32_t half)
 {
 	Emit *e = c->k->e;
 	const HalfColumns *h = c->half;
-	Reg last = op2(e, REG_R, "sub.u32", imm(h->down - 1), half_first(c));
-	FromTiles *x = from_tiles(c, op2(e, REG_R, "min.s32", warp_tile(c, half), last), half * (h->slices / 2));
+	Reg last = op2(e, REG_R, "sub.u32", imm(h->input_tiles - 1), half_first_tile(c));
+	InputTiles *x = input_tiles_new(c, op2(e, REG_R, "min.s32", warp_tile(c, half), last), half * (h->slices / 2));
 
 	for (uint32_t s = 0; s < min_u32(SLICES_AHEAD, x->slices); s++)
 		slice_fragments(c, x, s);
@@ -463,52 +467,52 @@ FromTiles *half_from_begin(Columns *c, uint32_t half)
 }
 
 /* Deltas are there; the word that came with them says whether the job goes on. */
-static void half_multiply(Columns *c, const FromTiles *x, uint32_t half)
+static void half_multiply(Columns *c, const InputTiles *x, uint32_t half)
 {
 	Emit *e = c->k->e;
 
-	bar_wait(c, bar_at(c, BAR_HIDDEN + half), c->parity);
+	bar_wait(c, bar_address(c, BAR_HIDDEN + half), c->reg.parity);
 	spent(c->k, SPENT_KINDS + 7);
-	Reg stop = load(e, REG_R, "ld.shared.u32", mad(e, c->parity, 4, c->k->memory), c->at_stop + 8 * (1 + half));
+	Reg stop = load(e, REG_R, "ld.shared.u32", mad(e, c->reg.parity, 4, c->k->memory), c->smem.stop + 8 * (1 + half));
 	slices_multiply(c, x, SLICES_AHEAD);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", stop, imm(0)), c->done);
 }
 
-void half_from_first(Columns *c, const FromTiles *x)
+void half_input_first(Columns *c, const InputTiles *x)
 {
 	Emit *e = c->k->e;
 	uint32_t end = label(e), none = if_begin(e, has_tile(c, 0));
 
 	half_multiply(c, x, 0);
 	slices_join(c, x);
-	for (uint32_t j = 0; j < c->half->tiles; j++)
+	for (uint32_t j = 0; j < c->half->col_tiles; j++)
 		store_quad(e, "shared", prefix_at(c, x->tile), j * TILE, x->sum[j]);
-	tell(c, chain_named(c, x->tile), 2);
+	warps_arrive(c, chain_named(c, x->tile), 2);
 	ins(e, "bra L#", end);
 	if_end(e, none);
-	tallied_wait(c);
+	go_wait(c);
 	label_here(e, end);
-	bar_tell(c, bar_at(c, BAR_FROM));
+	bar_arrive_warp(c, bar_address(c, BAR_INPUT_W));
 }
 
-void half_from_second(Columns *c)
+void half_input_second(Columns *c)
 {
 	Emit *e = c->k->e;
 	uint32_t end = label(e), none = if_begin(e, has_tile(c, 1));
-	FromTiles *x = half_from_begin(c, 1);
+	InputTiles *x = half_input_begin(c, 1);
 
 	half_multiply(c, x, 1);
 	weights_load(c, x);
-	meet(c, chain_named(c, x->tile), 2);
-	for (uint32_t j = 0; j < c->half->tiles; j++)
+	warps_sync(c, chain_named(c, x->tile), 2);
+	for (uint32_t j = 0; j < c->half->col_tiles; j++)
 		load_quad_to(e, "shared", x->sum[j], prefix_at(c, x->tile), j * TILE);
 	slices_join(c, x);
-	weights_change(c, x);
-	bar_tell(c, bar_at(c, BAR_FROM)); /* others wait for no more than this */
-	weights_keep(c, x);
+	input_tiles_update(c, x);
+	bar_arrive_warp(c, bar_address(c, BAR_INPUT_W)); /* others wait for no more than this */
+	input_tiles_put(c, x);
 	ins(e, "bra L#", end);
 	if_end(e, none);
-	tallied_wait(c);
-	bar_tell(c, bar_at(c, BAR_FROM));
+	go_wait(c);
+	bar_arrive_warp(c, bar_address(c, BAR_INPUT_W));
 	label_here(e, end);
 }

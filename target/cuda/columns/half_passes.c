@@ -28,7 +28,7 @@ static void pair_load(Emit *e, Reg v[2], Reg at, uint32_t offset)
 static void rows_fragments(Columns *c, Reg row, uint32_t first, uint32_t steps, Reg (*f)[4])
 {
 	Kernel *k = c->k;
-	Reg at = bits_row_at(update_kernel(c), c->half->in, row);
+	Reg at = bits_row_at(update_kernel(c), c->half->input, row);
 
 	for (uint32_t step = 0; step < steps; step += 2) {
 		Reg word[2];
@@ -44,9 +44,9 @@ static void hidden_start(Columns *c, Reg (*sum)[4])
 	Emit *e = k->e;
 	Reg at = mad(e, k->half->col_of_lane, 4, k->memory);
 
-	for (uint32_t j = 0; j < c->half->tiles; j++) {
+	for (uint32_t j = 0; j < c->half->col_tiles; j++) {
 		Reg start[2];
-		pair_load(e, start, at, c->half->at_start + 32 * j);
+		pair_load(e, start, at, c->half->smem.hidden_start + 32 * j);
 		for (uint32_t i = 0; i < 4; i++)
 			sum[j][i] = op1(e, REG_F, "mov.f32", start[i % 2]);
 	}
@@ -60,23 +60,23 @@ static void hidden_sums(Columns *c, Reg row, bool waits, Reg (*sum)[4])
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	Reg b = add(e, mad(e, c->lane, h->from_pitch, k->memory), imm(h->at_from)), f[AT_ONCE][4];
-	Reg w[AT_ONCE / 2 * MOST_COLUMNS / 8][4];
+	Reg b = add(e, mad(e, c->reg.lane, h->smem.input_w_row, k->memory), imm(h->smem.input_w)), f[AT_ONCE][4];
+	Reg w[AT_ONCE / 2 * MAX_COLUMNS / 8][4];
 	uint32_t steps = (uint32_t)ceil_div(c->inputs, 16);
 
 	for (uint32_t first = 0; first < steps; first += AT_ONCE) {
-		uint32_t some = min_u32(AT_ONCE, steps - first), loads = (some + 1) / 2 * h->tiles;
+		uint32_t some = min_u32(AT_ONCE, steps - first), loads = (some + 1) / 2 * h->col_tiles;
 		rows_fragments(c, row, first, some, f);
 		if (!first) {
 			if (waits)
-				half_from_wait(c);
+				half_input_w_wait(c);
 			hidden_start(c, sum);
 		}
 		for (uint32_t n = 0; n < loads + LOADS; n++) {
-			uint32_t m = n - LOADS, step = m / h->tiles * 2, j = m % h->tiles;
+			uint32_t m = n - LOADS, step = m / h->col_tiles * 2, j = m % h->col_tiles;
 			if (n < loads)
 				fragments_load(k, w[n], 4, true, b,
-				               16 * (first + n / h->tiles * 2) * h->from_pitch + 16 * (n % h->tiles));
+				               16 * (first + n / h->col_tiles * 2) * h->smem.input_w_row + 16 * (n % h->col_tiles));
 			for (uint32_t s = 0; n >= LOADS && s < 2 && step + s < some; s++)
 				multiply_add(e, sum[j], f[step + s], w[m] + 2 * s, NULL);
 		}
@@ -90,22 +90,22 @@ static void hidden_send(Columns *c, Reg row, uint32_t j, Reg sum[4])
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
 	Reg owner = divide(e, row, k->block_rows), within = modulo(e, row, k->block_rows, owner);
-	Reg tile = mad(e, h->group, h->tiles, imm(j)), at = mad(e, divide(e, within, 16), act_across(c), tile);
-	Reg to = add(e, mad(e, at, ACT_TILE, mad(e, c->lane, 16, k->memory)), imm(h->at_act));
+	Reg tile = mad(e, h->group, h->col_tiles, imm(j)), at = mad(e, divide(e, within, 16), act_across(c), tile);
+	Reg to = add(e, mad(e, at, ACT_TILE, mad(e, c->reg.lane, 16, k->memory)), imm(h->smem.act));
 
 	for (uint32_t i = 0; i < 4; i++)
-		sum[i] = unit_value(e, c->index->fn, sum[i]);
-	quad_send(c, h->tiles > 1 ? less(e, tile, imm(hidden_tiles(c))) : imm(1), remote(c, owner, to), 0, sum,
-	          remote(c, owner, bar_at(c, BAR_ACT)));
+		sum[i] = unit_value(e, c->step.hidden->fn, sum[i]);
+	quad_send(c, h->col_tiles > 1 ? less(e, tile, imm(hidden_tiles(c))) : imm(1), cluster_address(c, owner, to), 0, sum,
+	          cluster_address(c, owner, bar_address(c, BAR_ACT)));
 }
 
 static void hidden_tile(Columns *c, Reg row)
 {
 	const HalfColumns *h = c->half;
-	Reg sum[MOST_COLUMNS / 8][4];
+	Reg sum[MAX_COLUMNS / 8][4];
 
 	hidden_sums(c, row, h->once, sum);
-	for (uint32_t j = 0; j < h->tiles; j++)
+	for (uint32_t j = 0; j < h->col_tiles; j++)
 		hidden_send(c, row, j, sum[j]);
 }
 
@@ -115,48 +115,48 @@ void half_hidden(Columns *c)
 {
 	Emit *e = c->k->e;
 	const HalfColumns *h = c->half;
-	Reg first = mul(e, mad(e, c->warp, h->shares, h->share), 16);
-	Reg is = op2(e, REG_P, "and.pred", c->has_columns, less(e, first, c->rows_now));
+	Reg first = mul(e, mad(e, c->reg.warp, h->shares, h->share), 16);
+	Reg is = op2(e, REG_P, "and.pred", c->reg.has_columns, less(e, first, c->reg.rows));
 	uint32_t end = label(e);
 
-	remark(e, "activations of %u columns in %u blocks, bf16", c->own, h->shares);
+	remark(e, "activations of %u columns in %u blocks, bf16", c->block_cols, h->shares);
 	if (!h->once)
-		half_from_wait(c);
+		half_input_w_wait(c);
 	uint32_t none = if_begin(e, is);
 	if (h->once) {
 		hidden_tile(c, first);
 		ins(e, "bra L#", end);
 	} else {
-		Loop l = loop_begin(e, first, c->rows_now, c->warps * h->shares * 16);
+		Loop l = loop_begin(e, first, c->reg.rows, c->warps * h->shares * 16);
 		hidden_tile(c, l.i);
 		loop_end(e, &l);
 	}
 	if_end(e, none);
 	if (h->once)
-		half_from_wait(c);
+		half_input_w_wait(c);
 	label_here(e, end);
 }
 
 /* Words of the block's inputs for the gradient, all rows: squares of 32 by 32 bits, two at a time for each warp, since
  * instructions of one wait for each other. */
-void half_turn(Columns *c)
+void half_transpose_inputs(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
 	uint32_t first = c->pass_warps < c->warps ? c->pass_warps : 0, warps = c->warps - first;
-	uint32_t words = h->own_down / 2 + 1, squares = h->slices * words;
+	uint32_t words = h->block_input_tiles / 2 + 1, squares = h->slices * words;
 	uint32_t at_once = min_u32(SQUARES_TURNED, (uint32_t)ceil_div(squares, warps));
-	Reg row = place_column(e, c->lane), x[SQUARES_TURNED], is[SQUARES_TURNED], to[SQUARES_TURNED];
-	Reg first_word = add(e, divide(e, half_first(c), 2), imm(h->in->word));
+	Reg row = place_column(e, c->reg.lane), x[SQUARES_TURNED], is[SQUARES_TURNED], to[SQUARES_TURNED];
+	Reg first_word = add(e, divide(e, half_first_tile(c), 2), imm(h->input->word));
 
 	remark(e, "words of inputs");
-	uint32_t none = if_begin(e, c->has_columns);
-	Loop l = loop_begin(e, op2(e, REG_R, "sub.u32", c->warp, imm(first)), imm(squares), warps * at_once);
+	uint32_t none = if_begin(e, c->reg.has_columns);
+	Loop l = loop_begin(e, op2(e, REG_R, "sub.u32", c->reg.warp, imm(first)), imm(squares), warps * at_once);
 	for (uint32_t i = 0; i < at_once; i++) {
 		Reg number = add(e, l.i, imm(i * warps)), slice = divide(e, number, words);
 		Reg word = add(e, first_word, modulo(e, number, words, slice));
-		Reg from = mad(e, mad(e, slice, SLICE, row), k->half->bits_row, mad(e, word, 4, c->now));
+		Reg from = mad(e, mad(e, slice, SLICE, row), k->half->bits_row, mad(e, word, 4, c->reg.cases));
 		to[i] = mad(e, slice, k->half->transposed_row, mad(e, word, 128, mad(e, row, 4, k->memory)));
 		is[i] = less(e, word, imm(k->s->job->data.bits_row));
 		is[i] = op2(e, REG_P, "and.pred", is[i], less(e, number, imm(squares)));
@@ -190,7 +190,7 @@ typedef struct Side {
 static Side side_of(Columns *c, const RowTile *x, uint32_t cols)
 {
 	Emit *e = c->k->e;
-	Side s = { .tiles = (uint32_t)ceil_div(ceil_div(cols, 8), c->half->split) };
+	Side s = { .tiles = (uint32_t)ceil_div(ceil_div(cols, 8), c->half->row_warps) };
 
 	s.first = mul(e, x->side, s.tiles);
 	s.col = mad(e, s.first, 8, c->k->half->col_of_lane);
@@ -202,16 +202,16 @@ static RowTile row_tile(Columns *c)
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
-	RowTile x = { .tile = divide(e, c->warp, h->split) };
+	RowTile x = { .tile = divide(e, c->reg.warp, h->row_warps) };
 
-	x.side = modulo(e, c->warp, h->split, x.tile);
+	x.side = modulo(e, c->reg.warp, h->row_warps, x.tile);
 	x.base = mul(e, x.tile, 16);
 	x.row = add(e, x.base, k->half->row_of_lane);
 	for (uint32_t r = 0; r < 2; r++)
 		x.real[r] = less(e, add(e, x.row, imm(8 * r)), k->my_rows);
-	x.act = add(e, mad(e, x.tile, act_across(c) * ACT_TILE, mad(e, c->lane, 16, k->memory)), imm(h->at_act));
-	x.act_h = add(e, mad(e, x.row, h->act_pitch, mad(e, k->half->col_of_lane, 2, k->memory)), imm(h->at_act_h));
-	x.to = add(e, mad(e, c->parity, h->to_size, k->memory), imm(h->at_to));
+	x.act = add(e, mad(e, x.tile, act_across(c) * ACT_TILE, mad(e, c->reg.lane, 16, k->memory)), imm(h->smem.act));
+	x.act_h = add(e, mad(e, x.row, h->smem.act_row, mad(e, k->half->col_of_lane, 2, k->memory)), imm(h->smem.act_bf16));
+	x.to = add(e, mad(e, c->reg.parity, h->smem.output_w_size, k->memory), imm(h->smem.output_w));
 	return x;
 }
 
@@ -233,15 +233,15 @@ static void acts_store(Columns *c, const RowTile *x, Reg (*f)[4])
 	uint32_t steps = (uint32_t)ceil_div(c->hidden, 16);
 	Reg own = mad(e, x->side, 16, c->k->half->col_of_lane), at = mad(e, x->side, 32, x->act_h), is[4];
 
-	for (uint32_t s = 1; s < h->split; s++)
+	for (uint32_t s = 1; s < h->row_warps; s++)
 		is[s] = same(e, x->side, imm(s));
-	for (uint32_t first = 0; first < steps; first += h->split)
+	for (uint32_t first = 0; first < steps; first += h->row_warps)
 		for (uint32_t i = 0; i < 4; i++) {
-			uint32_t col = 16 * first + i / 2 * 8, offset = 8 * (i % 2) * h->act_pitch + 2 * col;
+			uint32_t col = 16 * first + i / 2 * 8, offset = 8 * (i % 2) * h->smem.act_row + 2 * col;
 			Reg v = f[first][i];
-			for (uint32_t s = 1; s < h->split && first + s < steps; s++)
+			for (uint32_t s = 1; s < h->row_warps && first + s < steps; s++)
 				v = op3(e, REG_R, "selp.u32", f[first + s][i], v, is[s]);
-			if (16 * (h->split - 1) + col + 8 <= c->hidden)
+			if (16 * (h->row_warps - 1) + col + 8 <= c->hidden)
 				ins(e, "st.shared.u32 [$+#], $", at, offset, v);
 			else
 				ins(e, "@$ st.shared.u32 [$+#], $", less(e, own, imm(c->hidden > col ? c->hidden - col : 0)), at,
@@ -251,18 +251,18 @@ static void acts_store(Columns *c, const RowTile *x, Reg (*f)[4])
 
 /* Operands of a product with weights to outputs, which lie side by side for an output: forward, or, by depth, back. Of
  * some steps, for pairs of tiles. */
-typedef Reg ToWeights[AHEAD][TILES_WIDE / 2][4];
+typedef Reg OutputWeights[AHEAD][TILES_WIDE / 2][4];
 
-static void to_load(Columns *c, const RowTile *x, const Side *side, bool by_depth, uint32_t first, uint32_t steps,
-                    ToWeights w)
+static void output_w_load(Columns *c, const RowTile *x, const Side *side, bool by_depth, uint32_t first, uint32_t steps,
+                          OutputWeights w)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t across = c->half->to_tile, tile = by_depth ? across : 8 * 16;
-	Reg col = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", c->lane, imm(by_depth ? 4 : 3)), imm(1));
-	Reg row = by_depth
-	              ? op2(e, REG_R, "and.b32", c->lane, imm(15))
-	              : mad(e, op2(e, REG_R, "shr.u32", c->lane, imm(4)), 8, op2(e, REG_R, "and.b32", c->lane, imm(7)));
+	uint32_t across = c->half->smem.output_w_tile, tile = by_depth ? across : 8 * 16;
+	Reg col = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", c->reg.lane, imm(by_depth ? 4 : 3)), imm(1));
+	Reg row = by_depth ? op2(e, REG_R, "and.b32", c->reg.lane, imm(15))
+	                   : mad(e, op2(e, REG_R, "shr.u32", c->reg.lane, imm(4)), 8,
+	                         op2(e, REG_R, "and.b32", c->reg.lane, imm(7)));
 	Reg at = mad(e, side->first, tile, mad(e, col, across, mad(e, row, 16, x->to)));
 
 	for (uint32_t step = 0; step < steps; step++)
@@ -285,18 +285,18 @@ static void outputs_sums(Columns *c, const RowTile *x, const Side *side, Reg (*f
 
 	for (uint32_t j = 0; j < side->tiles; j++) {
 		Reg start[2] = { imm_f(0), imm_f(0) };
-		if (c->to->bias != NO_BIAS)
-			pair_load(e, start, mad(e, side->col, 4, x->to), c->half->to_start + 32 * j);
+		if (c->output_panel->bias != NO_BIAS)
+			pair_load(e, start, mad(e, side->col, 4, x->to), c->half->smem.output_start + 32 * j);
 		for (uint32_t i = 0; i < 4; i++)
 			sum[j][i] = op1(e, REG_F, "mov.f32", start[i % 2]);
 	}
 	for (uint32_t first = 0; first < steps; first += AHEAD) {
 		uint32_t some = min_u32(AHEAD, steps - first);
 		Reg v[AHEAD][4][2];
-		ToWeights w;
+		OutputWeights w;
 		for (uint32_t i = 0; i < 2 * some; i++)
 			act_load(c, x->act, 2 * first + i, v[i / 2] + 2 * (i % 2));
-		to_load(c, x, side, false, first, some, w);
+		output_w_load(c, x, side, false, first, some, w);
 		for (uint32_t i = 0; i < 4 * some; i++)
 			f[first + i / 4][i % 4] = half_pair(e, v[i / 4][i % 4][0], v[i / 4][i % 4][1]);
 		for (uint32_t i = 0; i < some; i++)
@@ -314,11 +314,11 @@ static void outputs_end(Columns *c, const RowTile *x, const Side *side, Sums *su
 	for (uint32_t i = 0; i < 2 * side->tiles; i++) {
 		uint32_t j = i / 2, r = i % 2;
 		Reg *v = sums->sum[j] + 2 * r, col = add(e, side->col, imm(8 * j));
-		half_outputs(one, c->out, c->errors, sums, r, j, x->real[r], v);
+		half_outputs(one, c->step.outputs, c->step.errors, sums, r, j, x->real[r], v);
 		Reg is = op2(e, REG_P, "and.pred", x->real[r], less(e, col, imm(c->outputs)));
 		Reg pair = op3(e, REG_R, "selp.u32", half_pair(e, v[0], v[1]), imm(0), is);
-		Reg at = mad(e, x->row, h->delta_pitch, mad(e, side->col, 2, k->memory));
-		ins(e, "st.shared.u32 [$+#], $", at, h->at_delta_h + 8 * r * h->delta_pitch + 16 * j, pair);
+		Reg at = mad(e, x->row, h->smem.delta_row, mad(e, side->col, 2, k->memory));
+		ins(e, "st.shared.u32 [$+#], $", at, h->smem.delta_bf16 + 8 * r * h->smem.delta_row + 16 * j, pair);
 	}
 }
 
@@ -329,13 +329,13 @@ typedef struct Back {
 	Side side;
 	Reg slope[TILES_WIDE][4];
 	bool ahead; /* weights, too: they are few */
-	ToWeights w;
+	OutputWeights w;
 } Back;
 
 static void back_load(Columns *c, const RowTile *x, Back *b)
 {
 	Emit *e = c->k->e;
-	const DeviceStep *s = c->back;
+	const DeviceStep *s = c->step.back;
 	uint32_t steps = (uint32_t)ceil_div(c->outputs, 16);
 
 	b->side = side_of(c, x, c->hidden);
@@ -348,18 +348,18 @@ static void back_load(Columns *c, const RowTile *x, Back *b)
 	}
 	b->ahead = steps <= AHEAD && steps * b->side.tiles <= AHEAD;
 	if (b->ahead)
-		to_load(c, x, &b->side, true, 0, steps, b->w);
+		output_w_load(c, x, &b->side, true, 0, steps, b->w);
 }
 
 /* Of rows of the first half of the slices, or of the others. */
 static Reg hidden_bar(Columns *c, Reg row)
 {
 	Emit *e = c->k->e;
-	Reg bar = bar_at(c, BAR_HIDDEN);
+	Reg bar = bar_address(c, BAR_HIDDEN);
 
-	if (c->half->chain == 1)
+	if (c->half->tile_warps == 1)
 		return bar;
-	return op3(e, REG_R, "selp.u32", bar, bar_at(c, BAR_HIDDEN + 1), less(e, row, imm(c->rows / 2)));
+	return op3(e, REG_R, "selp.u32", bar, bar_address(c, BAR_HIDDEN + 1), less(e, row, imm(c->rows / 2)));
 }
 
 /* Deltas of a tile, a pair of columns for each of two rows, to the blocks of their columns. */
@@ -370,16 +370,18 @@ static void hidden_back(Columns *c, const RowTile *x, Reg first, uint32_t side_t
 	const HalfColumns *h = c->half;
 	Reg col = mad(e, first, 8, add(e, k->half->col_of_lane, imm(8 * j))), is = imm(1);
 
-	if (side_tiles * h->split > hidden_tiles(c))
+	if (side_tiles * h->row_warps > hidden_tiles(c))
 		is = less(e, add(e, first, imm(j)), imm(hidden_tiles(c)));
-	Reg group = divide(e, col, c->own), own = modulo(e, col, c->own, group), tile = add(e, k->row0, x->base);
+	Reg group = divide(e, col, c->block_cols), own = modulo(e, col, c->block_cols, group),
+		tile = add(e, k->row0, x->base);
 	Reg row = add(e, tile, k->half->row_of_lane), bar = hidden_bar(c, tile);
-	Reg to = add(e, mad(e, row, h->hidden_pitch, mad(e, own, 2, k->memory)), imm(h->at_hidden));
+	Reg to = add(e, mad(e, row, h->smem.hidden_delta_row, mad(e, own, 2, k->memory)), imm(h->smem.hidden_delta));
 
 	for (uint32_t i = 0; i < h->shares; i++) {
-		Reg rank = mad(e, group, h->shares, imm(i)), there = remote(c, rank, to), told = remote(c, rank, bar);
+		Reg rank = mad(e, group, h->shares, imm(i)), there = cluster_address(c, rank, to),
+			told = cluster_address(c, rank, bar);
 		for (uint32_t r = 0; r < 2; r++)
-			words_send(c, is, there, 8 * r * h->hidden_pitch, pair + r, 1, told);
+			words_send(c, is, there, 8 * r * h->smem.hidden_delta_row, pair + r, 1, told);
 	}
 }
 
@@ -389,16 +391,16 @@ static void back_pass(Columns *c, const RowTile *x, Back *b)
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
 	uint32_t steps = (uint32_t)ceil_div(c->outputs, 16);
-	Reg sum[TILES_WIDE][4], at = add(e, mad(e, x->base, h->delta_pitch, k->memory), imm(h->at_delta_h));
+	Reg sum[TILES_WIDE][4], at = add(e, mad(e, x->base, h->smem.delta_row, k->memory), imm(h->smem.delta_bf16));
 
-	at = add(e, at, lane_place(k, h->delta_pitch, false));
+	at = add(e, at, lane_place(k, h->smem.delta_row, false));
 	for (uint32_t i = 0; i < 4 * b->side.tiles; i++)
 		sum[i / 4][i % 4] = op1(e, REG_F, "mov.f32", imm_f(0));
 	for (uint32_t step = 0; step < steps; step++) {
 		Reg f[4];
 		fragments_load(k, f, 4, false, at, 32 * step);
 		if (!b->ahead)
-			to_load(c, x, &b->side, true, step, 1, b->w);
+			output_w_load(c, x, &b->side, true, step, 1, b->w);
 		step_multiply(e, &b->side, f, b->w[b->ahead ? step : 0], sum);
 	}
 	for (uint32_t j = 0; j < b->side.tiles; j++) {
@@ -418,10 +420,10 @@ static void rows_none(Columns *c, const RowTile *x)
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
 	Side side = side_of(c, x, c->outputs);
-	Reg at = mad(e, x->row, h->delta_pitch, mad(e, side.col, 2, k->memory));
+	Reg at = mad(e, x->row, h->smem.delta_row, mad(e, side.col, 2, k->memory));
 
 	for (uint32_t i = 0; i < 2 * side.tiles; i++)
-		ins(e, "st.shared.u32 [$+#], 0", at, h->at_delta_h + 8 * (i % 2) * h->delta_pitch + 16 * (i / 2));
+		ins(e, "st.shared.u32 [$+#], 0", at, h->smem.delta_bf16 + 8 * (i % 2) * h->smem.delta_row + 16 * (i / 2));
 }
 
 void half_rows_pass(Columns *c)
@@ -435,7 +437,7 @@ void half_rows_pass(Columns *c)
 	Sums sums = { .row = x.row, .col = side.col, .has_targets = k->half->y_bits };
 	Back *b = NEW(&k->s->cx->scratch, 1, Back);
 
-	remark(e, "outputs and deltas: %u warps have 16 rows", c->half->split);
+	remark(e, "outputs and deltas: %u warps have 16 rows", c->half->row_warps);
 	ins(e, "@!$ bra L#", any, past);
 	outputs_sums(c, &x, &side, f, sums.sum);
 	for (uint32_t r = 0; r < 2 && sums.has_targets; r++)
@@ -443,19 +445,19 @@ void half_rows_pass(Columns *c)
 	back_load(c, &x, b);
 	acts_store(c, &x, f);
 	outputs_end(c, &x, &side, &sums);
-	if (c->half->split > 1)
-		meet(c, add(e, x.tile, imm(NAMED_TILES)), c->half->split);
+	if (c->half->row_warps > 1)
+		warps_sync(c, add(e, x.tile, imm(NAMED_TILES)), c->half->row_warps);
 	else
 		ins(e, "bar.warp.sync 0xffffffff");
 	if (others)
-		tell(c, imm(NAMED_OUTPUTS), c->warps + 1);
+		warps_arrive(c, imm(NAMED_OUTPUTS), c->warps + 1);
 	spent(k, SPENT_KINDS + 4);
 	back_pass(c, &x, b);
 	ins(e, "bra L#", end);
 	label_here(e, past);
 	rows_none(c, &x);
 	if (others)
-		tell(c, imm(NAMED_OUTPUTS), c->warps + 1);
+		warps_arrive(c, imm(NAMED_OUTPUTS), c->warps + 1);
 	label_here(e, end);
-	bar_tell(c, turn_bar(c, BAR_LATE));
+	bar_arrive_warp(c, alternate_bar(c, BAR_OUTPUTS));
 }

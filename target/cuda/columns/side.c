@@ -6,13 +6,13 @@
 
 /* What is known of later updates. */
 typedef struct Ahead {
-	Reg cycle;                               /* number of the next update in the cycle */
-	Reg number[MOST_TURNS], own[MOST_TURNS]; /* cases of the next update: of all rows, of the block's */
-	Reg rows, param;                         /* of the next update, */
-	Reg after, cases;                        /* and of the one after it: rows, D */
+	Reg cycle;                                     /* number of the next update in the cycle */
+	Reg number[MAX_LANE_ROWS], own[MAX_LANE_ROWS]; /* cases of the next update: of all rows, of the block's */
+	Reg rows, param;                               /* of the next update, */
+	Reg after, cases;                              /* and of the one after it: rows, D */
 } Ahead;
 
-Reg advanced(Columns *c, Reg x)
+Reg next_in_cycle(Columns *c, Reg x)
 {
 	Emit *e = c->k->e;
 	Reg next = add(e, x, imm(1)), cycle = reg(e, REG_R);
@@ -48,10 +48,10 @@ static void numbers_load(Columns *c, const Ahead *a, Reg cases, Reg rows)
 	Emit *e = k->e;
 	Reg from = op2(e, REG_D, "add.u64", op2(e, REG_D, "shl.b64", cases, imm(2)), POINTER(k, cases));
 
-	for (uint32_t t = 0; t < c->all_turns + c->own_turns; t++) {
-		bool own = t >= c->all_turns;
-		Reg to = own ? a->own[t - c->all_turns] : a->number[t];
-		Reg row = add(e, c->lane, imm(32 * (own ? t - c->all_turns : t)));
+	for (uint32_t t = 0; t < c->lane_rows + c->lane_block_rows; t++) {
+		bool own = t >= c->lane_rows;
+		Reg to = own ? a->own[t - c->lane_rows] : a->number[t];
+		Reg row = add(e, c->reg.lane, imm(32 * (own ? t - c->lane_rows : t)));
 		row = own ? batch_row(c, row) : row;
 		ins(e, "mov.u32 $, 0", to);
 		ins(e, "@$ ld.global.nc.u32 $, [$]", less(e, row, rows), to, place(e, from, row, 4));
@@ -69,11 +69,11 @@ static void lists_copy(Columns *c, const Ahead *a, Reg to)
 	Emit *e = k->e;
 	Reg lists = POINTER(k, data.short_list);
 
-	for (uint32_t t = 0; t < c->all_turns; t++) {
-		Reg row = add(e, c->lane, imm(32 * t)), is = less(e, row, imm(c->rows)), at = mad(e, row, c->list_row, to);
+	for (uint32_t t = 0; t < c->lane_rows; t++) {
+		Reg row = add(e, c->reg.lane, imm(32 * t)), is = less(e, row, imm(c->rows)), at = mad(e, row, c->list_row, to);
 		Reg from = place(e, lists, case_of(c, a->number[t]), c->list_row);
 		for (uint32_t q = 0; q < c->list_row; q += 16)
-			ins(e, "@$ cp.async.cg.shared.global [$+#], [$+#], 16", is, at, c->at_lists + q, from, q);
+			ins(e, "@$ cp.async.cg.shared.global [$+#], [$+#], 16", is, at, c->smem.csr + q, from, q);
 	}
 }
 
@@ -84,8 +84,8 @@ static void bits_copy(Columns *c, const Ahead *a, Reg to)
 	Emit *e = k->e;
 	uint32_t bytes = k->s->job->data.bits_row * 4;
 
-	for (uint32_t t = 0; t < c->all_turns; t++) {
-		Reg row = add(e, c->lane, imm(32 * t)), at = mad(e, row, k->half->bits_row, to);
+	for (uint32_t t = 0; t < c->lane_rows; t++) {
+		Reg row = add(e, c->reg.lane, imm(32 * t)), at = mad(e, row, k->half->bits_row, to);
 		Reg from = place(e, POINTER(k, data.bits), case_of(c, a->number[t]), bytes);
 		for (uint32_t q = 0; q < bytes; q += 16)
 			ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", at, k->half->at_bits + q, from, q);
@@ -96,10 +96,10 @@ static void bits_copy(Columns *c, const Ahead *a, Reg to)
 static void image_copy(Columns *c, Reg number, Reg to)
 {
 	Emit *e = c->k->e;
-	Reg from = place(e, POINTER(c->k, images), number, c->image);
-	Loop l = loop_begin(e, mul(e, c->lane, 16), imm(c->image), 32 * 16);
+	Reg from = place(e, POINTER(c->k, images), number, c->csc_bytes);
+	Loop l = loop_begin(e, mul(e, c->reg.lane, 16), imm(c->csc_bytes), 32 * 16);
 
-	ins(e, "cp.async.cg.shared.global [$+#], [$], 16", add(e, to, l.i), c->at_image, place(e, from, l.i, 1));
+	ins(e, "cp.async.cg.shared.global [$+#], [$], 16", add(e, to, l.i), c->smem.csc, place(e, from, l.i, 1));
 	loop_end(e, &l);
 }
 
@@ -110,8 +110,8 @@ static void targets_copy(Columns *c, const Ahead *a, Reg to, Reg rows)
 	Emit *e = k->e;
 	uint32_t targets = k->s->job->data.targets;
 
-	for (uint32_t t = 0; t < c->own_turns; t++) {
-		Reg own = add(e, c->lane, imm(32 * t)), number = case_of(c, a->own[t]);
+	for (uint32_t t = 0; t < c->lane_block_rows; t++) {
+		Reg own = add(e, c->reg.lane, imm(32 * t)), number = case_of(c, a->own[t]);
 		Reg is = op2(e, REG_P, "and.pred", less(e, own, imm(k->block_rows)), less(e, batch_row(c, own), rows));
 		uint32_t past = if_begin(e, is);
 		Reg at = add(e, mad(e, own, k->target_row, to), imm(k->at_targets));
@@ -147,12 +147,12 @@ static void targets_and_numbers(Columns *c, const Ahead *a, Reg to)
 
 	remark(e, "targets of an update");
 	targets_copy(c, a, to, a->rows);
-	uint32_t past = if_begin(e, less(e, c->lane, imm(P_COUNT)));
-	ins(e, "cp.async.ca.shared.global [$+#], [$], 8", mad(e, c->lane, 8, to), c->at_numbers,
-	    place(e, place(e, POINTER(k, param), a->param, P_COUNT * 8), c->lane, 8));
+	uint32_t past = if_begin(e, less(e, c->reg.lane, imm(P_COUNT)));
+	ins(e, "cp.async.ca.shared.global [$+#], [$], 8", mad(e, c->reg.lane, 8, to), c->smem.params,
+	    place(e, place(e, POINTER(k, param), a->param, P_COUNT * 8), c->reg.lane, 8));
 	if_end(e, past);
-	uint32_t other = if_begin(e, same(e, c->lane, imm(0)));
-	ins(e, "st.shared.u32 [$+#], $", to, c->at_count, a->rows);
+	uint32_t other = if_begin(e, same(e, c->reg.lane, imm(0)));
+	ins(e, "st.shared.u32 [$+#], $", to, c->smem.count, a->rows);
 	if_end(e, other);
 }
 
@@ -163,7 +163,7 @@ static Ahead ahead_new(Columns *c)
 
 	a.after = reg(e, REG_R);
 	a.cases = reg(e, REG_D);
-	for (uint32_t t = 0; t < MOST_TURNS; t++) {
+	for (uint32_t t = 0; t < MAX_LANE_ROWS; t++) {
 		a.number[t] = reg(e, REG_R);
 		a.own[t] = reg(e, REG_R);
 	}
@@ -177,102 +177,102 @@ static void tables_load(Columns *c, const Ahead *a)
 
 	chunk_load(c, a->cycle, a->rows, cases);
 	param_load(c, a->cycle, a->param);
-	chunk_load(c, advanced(c, a->cycle), a->after, a->cases);
+	chunk_load(c, next_in_cycle(c, a->cycle), a->after, a->cases);
 	numbers_load(c, a, cases, a->rows);
 }
 
-void side_begin(Columns *c)
+void prefetch_first(Columns *c)
 {
 	Emit *e = c->k->e;
 	Ahead a = ahead_new(c);
-	uint32_t other = if_begin(e, same(e, c->warp, imm(c->warps)));
+	uint32_t other = if_begin(e, same(e, c->reg.warp, imm(c->warps)));
 
 	tables_load(c, &a);
-	inputs_copy(c, &a, c->now);
-	targets_and_numbers(c, &a, c->now);
+	inputs_copy(c, &a, c->reg.cases);
+	targets_and_numbers(c, &a, c->reg.cases);
 	ins(e, "cp.async.wait_all");
 	if_end(e, other);
 }
 
-void copy_emit(Columns *c)
+void prefetch_loop(Columns *c)
 {
 	Emit *e = c->k->e;
 	Ahead a = ahead_new(c);
 
-	ins(e, "mov.u32 $, $", a.cycle, advanced(c, a.cycle));
+	ins(e, "mov.u32 $, $", a.cycle, next_in_cycle(c, a.cycle));
 	tables_load(c, &a);
 	if (c->half)
-		inputs_copy(c, &a, other_cases(c));
+		inputs_copy(c, &a, next_cases(c));
 	UpdateLoop l = updates_begin(c);
 	if (!c->half)
-		inputs_copy(c, &a, other_cases(c));
-	targets_and_numbers(c, &a, other_cases(c));
+		inputs_copy(c, &a, next_cases(c));
+	targets_and_numbers(c, &a, next_cases(c));
 	/* tables: of the update after the next one, then of that after it */
 	ins(e, "mov.u32 $, $", a.rows, a.after);
 	numbers_load(c, &a, a.cases, a.rows);
-	ins(e, "mov.u32 $, $", a.cycle, advanced(c, a.cycle));
+	ins(e, "mov.u32 $, $", a.cycle, next_in_cycle(c, a.cycle));
 	param_load(c, a.cycle, a.param);
-	chunk_load(c, advanced(c, a.cycle), a.after, a.cases);
+	chunk_load(c, next_in_cycle(c, a.cycle), a.after, a.cases);
 	ins(e, "cp.async.wait_all");
 	if (c->half)
-		tell(c, imm(NAMED_OUTPUTS), c->warps + 1);
-	tallied_wait(c);
+		warps_arrive(c, imm(NAMED_OUTPUTS), c->warps + 1);
+	go_wait(c);
 	if (c->half)
-		tell(c, imm(NAMED_TURNED), c->warps + 1);
+		warps_arrive(c, imm(NAMED_TRANSPOSED), c->warps + 1);
 	for (uint32_t p = 0; p < c->parts && !c->half; p++) /* then no block is an update behind: sync.c */
-		bar_wait(c, bar_at(c, BAR_DELTA + p), c->parity);
-	meet(c, imm(NAMED_END), c->warps + (c->half ? 2 : 1));
+		bar_wait(c, bar_address(c, BAR_DELTA + p), c->reg.parity);
+	warps_sync(c, imm(NAMED_END), c->warps + (c->half ? 2 : 1));
 	if (c->half)
-		inputs_copy(c, &a, c->now); /* of the update after the next one; its targets when verdicts are formed */
-	bar_wait(c, turn_bar(c, BAR_READ), c->second); /* then the next cases may replace these */
+		inputs_copy(c, &a, c->reg.cases); /* of the update after the next one; its targets when verdicts are formed */
+	bar_wait(c, alternate_bar(c, BAR_SCORED), c->reg.pair_parity); /* then the next cases may replace these */
 	updates_end(c, &l);
 }
 
 /* ---- errors and verdicts ---- */
 
 /* Is the error of one of the block's rows no number? */
-static void judged_tell(void *of, Reg bad)
+static void checked_send(void *of, Reg bad)
 {
 	Columns *c = of;
 	Emit *e = c->k->e;
 	Reg any = reg(e, REG_R), last = imm(c->blocks - 1);
 
 	for (uint32_t i = 0; i < stop_words(c); i++) /* what is told next belongs to the phase after this one */
-		bar_wait(c, bar_at(c, BAR_HIDDEN + i), c->parity);
+		bar_wait(c, bar_address(c, BAR_HIDDEN + i), c->reg.parity);
 	ins(e, "vote.sync.ballot.b32 $, $, 0xffffffff", any, bad);
-	uint32_t other = if_begin(e, same(e, c->lane, imm(0)));
-	Reg to = add(e, mad(e, c->k->member, 4, c->k->memory), imm(c->at_bad));
-	word_send(c, remote(c, last, to), any, remote(c, last, bar_at(c, BAR_JUDGED)));
+	uint32_t other = if_begin(e, same(e, c->reg.lane, imm(0)));
+	Reg to = add(e, mad(e, c->k->member, 4, c->k->memory), imm(c->smem.bad));
+	word_send(c, cluster_address(c, last, to), any, cluster_address(c, last, bar_address(c, BAR_CHECKED)));
 	if_end(e, other);
 }
 
-void judge_emit(Columns *c)
+void score_loop(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 
 	UpdateLoop l = updates_begin(c);
-	counted_load(k, op1(e, REG_D, "cvt.u64.u32", c->update));
-	bar_wait(c, turn_bar(c, BAR_LATE), c->second);
+	counted_load(k, op1(e, REG_D, "cvt.u64.u32", c->reg.update));
+	bar_wait(c, alternate_bar(c, BAR_OUTPUTS), c->reg.pair_parity);
 	update_begin(c);
-	tallied_wait(c);
+	go_wait(c);
 	Kernel *one = update_kernel(c);
 	one->sends_judged = true;
 	one->bad = op2(e, REG_P, "setp.ne.u32", imm(0), imm(0));
-	one->judged_to = remote(c, c->turn, add(e, k->memory, imm(k->at_judged)));
-	one->judged_bar = remote(c, c->turn, bar_at(c, BAR_ROWS));
-	for (uint32_t t = 0; t < c->own_turns; t++) {
-		Reg within = add(e, c->lane, imm(32 * t)), row = batch_row(c, within);
+	one->judged_to = cluster_address(c, c->reg.tally_block, add(e, k->memory, imm(k->at_judged)));
+	one->judged_bar = cluster_address(c, c->reg.tally_block, bar_address(c, BAR_SCORES));
+	for (uint32_t t = 0; t < c->lane_block_rows; t++) {
+		Reg within = add(e, c->reg.lane, imm(32 * t)), row = batch_row(c, within);
 		one->row0 = op2(e, REG_R, "sub.u32", row, within);
-		one->my_rows = op3(e, REG_R, "selp.u32", imm(k->block_rows), imm(0), less(e, row, c->rows_now));
-		if (c->half && t + 1 == c->own_turns) {
-			one->bad_known = judged_tell;
+		one->my_rows = op3(e, REG_R, "selp.u32", imm(k->block_rows), imm(0), less(e, row, c->reg.rows));
+		if (c->half && t + 1 == c->lane_block_rows) {
+			one->bad_known = checked_send;
 			one->bad_of = c;
 		}
 		judge_row(one, within);
 	}
 	if (!c->half)
-		judged_tell(c, one->bad);
-	bar_tell(c, turn_bar(c, BAR_READ));
+		checked_send(c, one->bad);
+	bar_arrive_warp(c, alternate_bar(c, BAR_SCORED));
 	updates_end(c, &l);
 }

@@ -23,40 +23,40 @@
  * of this update is complete. */
 #include "columns.h"
 
-enum { MOST_POLLS = 1 << 24 };
+enum { MAX_POLLS = 1 << 24 };
 
-Reg bar_at(Columns *c, uint32_t bar) { return add(c->k->e, c->k->memory, imm(c->at_bars + 8 * bar)); }
+Reg bar_address(Columns *c, uint32_t bar) { return add(c->k->e, c->k->memory, imm(c->smem.bars + 8 * bar)); }
 
 void bars_begin(Columns *c)
 {
 	for (uint32_t i = 0; i < BARS; i++)
-		ins(c->k->e, "mbarrier.init.shared.b64 [$], #", bar_at(c, i),
-		    i >= BAR_LATE && i < BAR_LATE + 2 ? c->pass_warps * c->parts
-		    : i == BAR_FROM                   ? c->warps + 1
-		                                      : 1);
+		ins(c->k->e, "mbarrier.init.shared.b64 [$], #", bar_address(c, i),
+		    i >= BAR_OUTPUTS && i < BAR_OUTPUTS + 2 ? c->pass_warps * c->parts
+		    : i == BAR_INPUT_W                      ? c->warps + 1
+		                                            : 1);
 }
 
 void bar_expect(Columns *c, uint32_t bar, Reg bytes)
 {
-	ins(c->k->e, "mbarrier.arrive.expect_tx.shared.b64 _, [$], $", bar_at(c, bar), bytes);
+	ins(c->k->e, "mbarrier.arrive.expect_tx.shared.b64 _, [$], $", bar_address(c, bar), bytes);
 }
 
-void bar_arrive(Columns *c, Reg at, Reg rank)
+void bar_arrive_remote(Columns *c, Reg at, Reg rank)
 {
-	ins(c->k->e, "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$]", remote(c, rank, at));
+	ins(c->k->e, "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$]", cluster_address(c, rank, at));
 }
 
-void bar_tell(Columns *c, Reg at)
+void bar_arrive_warp(Columns *c, Reg at)
 {
 	Emit *e = c->k->e;
 
 	ins(e, "bar.warp.sync 0xffffffff");
-	uint32_t other = if_begin(e, same(e, c->lane, imm(0)));
+	uint32_t other = if_begin(e, same(e, c->reg.lane, imm(0)));
 	ins(e, "mbarrier.arrive.shared.b64 _, [$]", at);
 	if_end(e, other);
 }
 
-Reg turn_bar(Columns *c, uint32_t bar) { return mad(c->k->e, c->parity, 8, bar_at(c, bar)); }
+Reg alternate_bar(Columns *c, uint32_t bar) { return mad(c->k->e, c->reg.parity, 8, bar_address(c, bar)); }
 
 enum WaitFor { FOR_OWN, FOR_ALL };
 
@@ -77,7 +77,7 @@ static void polls_emit(Columns *c, Reg at, Reg parity, Reg ended, enum WaitFor w
 		ins(e, "@$ bra L#",
 		    op2(e, REG_P, "setp.ne.u32", load(e, REG_R, "ld.relaxed.cluster.shared.u32", ended, 0), imm(0)), c->done);
 	ins(e, "add.u32 $, $, 1", polls, polls);
-	ins(e, "@$ bra L#", less(e, polls, imm(MOST_POLLS)), top);
+	ins(e, "@$ bra L#", less(e, polls, imm(MAX_POLLS)), top);
 	ins(e, "trap"); /* some block has failed */
 	label_here(e, done);
 	ins(e, "bar.warp.sync 0xffffffff");
@@ -85,7 +85,7 @@ static void polls_emit(Columns *c, Reg at, Reg parity, Reg ended, enum WaitFor w
 
 void bar_wait(Columns *c, Reg at, Reg parity) { polls_emit(c, at, parity, imm(0), FOR_OWN); }
 
-void bar_wait_all(Columns *c, Reg at, Reg parity) { polls_emit(c, at, parity, imm(0), FOR_ALL); }
+void bar_wait_acquire(Columns *c, Reg at, Reg parity) { polls_emit(c, at, parity, imm(0), FOR_ALL); }
 
 void bar_poll(Columns *c, Reg at, Reg parity, Reg ended) { polls_emit(c, at, parity, ended, FOR_OWN); }
 
@@ -132,25 +132,25 @@ void cluster_sync(Columns *c)
 	ins(c->k->e, "barrier.cluster.wait.acquire.aligned");
 }
 
-Reg part_bar(Columns *c, uint32_t bar) { return mad(c->k->e, c->part, 8, bar_at(c, bar)); }
+Reg part_bar(Columns *c, uint32_t bar) { return mad(c->k->e, c->reg.part, 8, bar_address(c, bar)); }
 
 Reg group_bar(Columns *c, Reg part)
 {
-	return mad(c->k->e, c->parity, 8 * MOST_PARTS, mad(c->k->e, part, 8, bar_at(c, BAR_GROUP)));
+	return mad(c->k->e, c->reg.parity, 8 * MAX_PARTS, mad(c->k->e, part, 8, bar_address(c, BAR_GROUP)));
 }
 
-void meet(Columns *c, Reg named, uint32_t warps) { ins(c->k->e, "bar.sync $, #", named, warps * 32); }
+void warps_sync(Columns *c, Reg named, uint32_t warps) { ins(c->k->e, "bar.sync $, #", named, warps * 32); }
 
-void tell(Columns *c, Reg named, uint32_t warps) { ins(c->k->e, "bar.arrive $, #", named, warps * 32); }
+void warps_arrive(Columns *c, Reg named, uint32_t warps) { ins(c->k->e, "bar.arrive $, #", named, warps * 32); }
 
-uint32_t stop_words(const Columns *c) { return c->half && c->half->chain > 1 ? c->half->chain : 0; }
+uint32_t stop_words(const Columns *c) { return c->half && c->half->tile_warps > 1 ? c->half->tile_warps : 0; }
 
-void tallied_wait(Columns *c)
+void go_wait(Columns *c)
 {
 	Emit *e = c->k->e;
 	Reg memory = c->k->memory;
 
-	bar_wait(c, turn_bar(c, BAR_TALLIED), c->second);
-	Reg stop = load(e, REG_R, "ld.shared.u32", mad(e, c->parity, 4, memory), c->at_stop);
+	bar_wait(c, alternate_bar(c, BAR_GO), c->reg.pair_parity);
+	Reg stop = load(e, REG_R, "ld.shared.u32", mad(e, c->reg.parity, 4, memory), c->smem.stop);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", stop, imm(0)), c->done);
 }

@@ -8,38 +8,38 @@
 #include "columns.h"
 
 /* Every so many updates: the tally of one. */
-void tally_emit(Columns *c)
+void tally_loop(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t other = if_begin(e, less(e, k->member, imm(c->tallies))), top = label(e), end = label(e);
+	uint32_t other = if_begin(e, less(e, k->member, imm(c->tally_blocks))), top = label(e), end = label(e);
 	Reg i = op1(e, REG_R, "mov.u32", k->member), cycle = op1(e, REG_R, "mov.u32", imm(0)), updates = updates_load(c);
 	Reg rows = reg(e, REG_R), cases = reg(e, REG_D), phase = op1(e, REG_R, "mov.u32", imm(0)),
-		ended = add(e, k->memory, imm(c->at_ended));
+		ended = add(e, k->memory, imm(c->smem.ended));
 
 	Loop l = loop_begin(e, imm(0), k->member, 1);
-	ins(e, "mov.u32 $, $", cycle, advanced(c, cycle));
+	ins(e, "mov.u32 $, $", cycle, next_in_cycle(c, cycle));
 	loop_end(e, &l);
 	label_here(e, top);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", i, updates), end);
 	chunk_load(c, cycle, rows, cases);
-	uint32_t first = if_begin(e, same(e, c->lane, imm(0)));
-	bar_expect(c, BAR_ROWS, mul(e, rows, 8));
+	uint32_t first = if_begin(e, same(e, c->reg.lane, imm(0)));
+	bar_expect(c, BAR_SCORES, mul(e, rows, 8));
 	if_end(e, first);
-	bar_poll(c, bar_at(c, BAR_ROWS), phase, ended);
+	bar_poll(c, bar_address(c, BAR_SCORES), phase, ended);
 	Kernel *one = update_kernel(c);
 	one->memory = k->memory;
 	one->rows = rows;
 	one->leaf_number = k->member;
 	tally_leaf(one, imm(1));
 	ins(e, "bar.warp.sync 0xffffffff");
-	uint32_t some = if_begin(e, same(e, c->lane, imm(0)));
-	bar_arrive(c, mad(e, k->member, 8, bar_at(c, BAR_SUMMED)), imm(c->blocks - 1));
+	uint32_t some = if_begin(e, same(e, c->reg.lane, imm(0)));
+	bar_arrive_remote(c, mad(e, k->member, 8, bar_address(c, BAR_TALLY)), imm(c->blocks - 1));
 	if_end(e, some);
 	ins(e, "bar.warp.sync 0xffffffff");
-	for (uint32_t n = 0; n < c->tallies; n++)
-		ins(e, "mov.u32 $, $", cycle, advanced(c, cycle));
-	ins(e, "add.u32 $, $, #", i, i, c->tallies);
+	for (uint32_t n = 0; n < c->tally_blocks; n++)
+		ins(e, "mov.u32 $, $", cycle, next_in_cycle(c, cycle));
+	ins(e, "add.u32 $, $, #", i, i, c->tally_blocks);
 	ins(e, "xor.b32 $, $, 1", phase, phase);
 	ins(e, "bra L#", top);
 	label_here(e, end);
@@ -49,28 +49,29 @@ void tally_emit(Columns *c)
 /* ---- the last block ---- */
 
 /* All blocks may make the update, or none. */
-static void tallied_tell(Columns *c, Reg stop)
+static void go_send(Columns *c, Reg stop)
 {
 	Emit *e = c->k->e;
-	uint32_t none = if_begin(e, less(e, c->lane, imm(c->blocks)));
-	Reg flag = add(e, mad(e, c->parity, 4, c->k->memory), imm(c->at_stop));
+	uint32_t none = if_begin(e, less(e, c->reg.lane, imm(c->blocks)));
+	Reg flag = add(e, mad(e, c->reg.parity, 4, c->k->memory), imm(c->smem.stop));
 
-	word_send(c, remote(c, c->lane, flag), op1(e, REG_R, "mov.u32", stop),
-	          remote(c, c->lane, turn_bar(c, BAR_TALLIED)));
+	word_send(c, cluster_address(c, c->reg.lane, flag), op1(e, REG_R, "mov.u32", stop),
+	          cluster_address(c, c->reg.lane, alternate_bar(c, BAR_GO)));
 	for (uint32_t i = 0; i < stop_words(c); i++)
-		word_send(c, remote(c, c->lane, add(e, flag, imm(8 * (1 + i)))), op1(e, REG_R, "mov.u32", stop),
-		          remote(c, c->lane, bar_at(c, BAR_HIDDEN + i)));
+		word_send(c, cluster_address(c, c->reg.lane, add(e, flag, imm(8 * (1 + i)))), op1(e, REG_R, "mov.u32", stop),
+		          cluster_address(c, c->reg.lane, bar_address(c, BAR_HIDDEN + i)));
 	if_end(e, none);
 	ins(e, "bar.warp.sync 0xffffffff");
 }
 
 /* Blocks that form tallies wait for no more rows. */
-static void ended_tell(Columns *c)
+static void end_send(Columns *c)
 {
 	Emit *e = c->k->e;
-	uint32_t none = if_begin(e, less(e, c->lane, imm(c->tallies)));
+	uint32_t none = if_begin(e, less(e, c->reg.lane, imm(c->tally_blocks)));
 
-	ins(e, "st.relaxed.cluster.shared::cluster.u32 [$], 1", remote(c, c->lane, add(e, c->k->memory, imm(c->at_ended))));
+	ins(e, "st.relaxed.cluster.shared::cluster.u32 [$], 1",
+	    cluster_address(c, c->reg.lane, add(e, c->k->memory, imm(c->smem.ended))));
 	if_end(e, none);
 }
 
@@ -85,14 +86,14 @@ static void tallies_join(Columns *c, const Joined *j, Reg end)
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	Loop l = loop_begin(e, j->next, end, 1);
-	Reg round = divide(e, l.i, c->tallies), slot = modulo(e, l.i, c->tallies, round);
+	Reg round = divide(e, l.i, c->tally_blocks), slot = modulo(e, l.i, c->tally_blocks, round);
 
 	TallyAhead ahead = tally_ahead(k, place(e, POINTER(k, update), j->cycle, sizeof(DeviceUpdate)));
 	ahead.first = slot;
-	bar_wait_all(c, mad(e, slot, 8, bar_at(c, BAR_SUMMED)), op2(e, REG_R, "and.b32", round, imm(1)));
+	bar_wait_acquire(c, mad(e, slot, 8, bar_address(c, BAR_TALLY)), op2(e, REG_R, "and.b32", round, imm(1)));
 	tally_finish(k, &ahead);
 	ins(e, "bar.warp.sync 0xffffffff");
-	ins(e, "mov.u32 $, $", j->cycle, advanced(c, j->cycle));
+	ins(e, "mov.u32 $, $", j->cycle, next_in_cycle(c, j->cycle));
 	loop_end(e, &l);
 	ins(e, "max.u32 $, $, $", j->next, j->next, end);
 }
@@ -101,32 +102,32 @@ static void tallies_join(Columns *c, const Joined *j, Reg end)
 static Reg bad_load(Columns *c)
 {
 	Emit *e = c->k->e;
-	Reg bad = op1(e, REG_R, "mov.u32", imm(0)), any = reg(e, REG_R), is = less(e, c->lane, imm(c->blocks));
+	Reg bad = op1(e, REG_R, "mov.u32", imm(0)), any = reg(e, REG_R), is = less(e, c->reg.lane, imm(c->blocks));
 
-	ins(e, "@$ ld.shared.u32 $, [$+#]", is, bad, mad(e, c->lane, 4, c->k->memory), c->at_bad);
+	ins(e, "@$ ld.shared.u32 $, [$+#]", is, bad, mad(e, c->reg.lane, 4, c->k->memory), c->smem.bad);
 	ins(e, "vote.sync.ballot.b32 $, $, 0xffffffff", any, op2(e, REG_P, "setp.ne.u32", bad, imm(0)));
 	return any;
 }
 
 /* Update by update: the one before was without errors that are no numbers. At the end of an epoch, others wait until
  * its tally is there, if it may end the job. */
-void decide_emit(Columns *c)
+void decide_loop(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	uint32_t top = label(e), go = label(e), next = label(e), stops = label(e), last = label(e);
-	Reg i = c->update, updates = updates_load(c), cycle = op1(e, REG_R, "mov.u32", imm(0));
+	Reg i = c->reg.update, updates = updates_load(c), cycle = op1(e, REG_R, "mov.u32", imm(0));
 	Reg ends = op1(e, REG_R, "mov.u32", imm(0)), result = POINTER(k, result);
 	Joined joined = { op1(e, REG_R, "mov.u32", imm(0)), op1(e, REG_R, "mov.u32", imm(0)) };
 
 	uint32_t other = if_begin(e, same(e, k->member, imm(c->blocks - 1)));
 	label_here(e, top);
-	places_derive(c);
+	registers_derive(c);
 	ins(e, "@$ bra L#", same(e, i, imm(0)), go);
-	uint32_t first = if_begin(e, same(e, c->lane, imm(0)));
-	bar_expect(c, BAR_JUDGED, imm(4 * c->blocks));
+	uint32_t first = if_begin(e, same(e, c->reg.lane, imm(0)));
+	bar_expect(c, BAR_CHECKED, imm(4 * c->blocks));
 	if_end(e, first);
-	bar_wait(c, bar_at(c, BAR_JUDGED), op2(e, REG_R, "xor.b32", c->parity, imm(1)));
+	bar_wait(c, bar_address(c, BAR_CHECKED), op2(e, REG_R, "xor.b32", c->reg.parity, imm(1)));
 	Reg bad = bad_load(c), is_last = op2(e, REG_P, "setp.ge.u32", i, updates);
 	Reg waits = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "or.b32", bad, ends), imm(0));
 	waits = op2(e, REG_P, "or.pred", waits, is_last);
@@ -139,26 +140,27 @@ void decide_emit(Columns *c)
 	ins(e, "@$ bra L#", is_last, last);
 	/* weights of the update before are finite, or not: all have been made */
 	for (uint32_t p = 0; p < c->parts; p++)
-		bar_wait(c, bar_at(c, BAR_DELTA + p), c->parity);
+		bar_wait(c, bar_address(c, BAR_DELTA + p), c->reg.parity);
 	Reg stop = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, stop));
 	Reg infinite = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, infinite));
 	infinite = op3(e, REG_R, "selp.u32", infinite, imm(0), op2(e, REG_P, "setp.ne.u32", ends, imm(0)));
 	stop = op2(e, REG_R, "or.b32", op2(e, REG_R, "or.b32", stop, infinite), bad);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", stop, imm(0)), stops);
 	label_here(e, go);
-	tallied_tell(c, imm(0));
+	go_send(c, imm(0));
 	/* rows of update i + 1 go where those of i + 1 - tallies were */
 	Reg end = add(e, i, imm(2));
-	tallies_join(c, &joined, op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", end, imm(c->tallies)), imm(c->tallies)));
+	tallies_join(c, &joined,
+	             op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", end, imm(c->tally_blocks)), imm(c->tally_blocks)));
 	label_here(e, next);
 	ins(e, "ld.global.nc.u8 $, [$+#]", ends, place(e, POINTER(k, update), cycle, sizeof(DeviceUpdate)),
 	    (uint32_t)offsetof(DeviceUpdate, ends_epoch));
-	ins(e, "mov.u32 $, $", cycle, advanced(c, cycle));
+	ins(e, "mov.u32 $, $", cycle, next_in_cycle(c, cycle));
 	ins(e, "add.u32 $, $, 1", i, i);
 	ins(e, "bra L#", top);
 	label_here(e, stops);
-	tallied_tell(c, imm(1));
-	ended_tell(c);
+	go_send(c, imm(1));
+	end_send(c);
 	label_here(e, last);
 	if_end(e, other);
 }
