@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: MIT */
-/* columns: the kernel for batches of one leaf, of a network with index lists and one layer of hidden units. In bf16,
- * inputs are bits, and half_columns.c says what is different.
+/* columns: the kernel for batches of one leaf of a network with one hidden layer and index lists, or in bf16 with
+ * inputs of 0 and 1 (half_columns.c). A persistent kernel of one cluster: all weights and rule state stay in shared
+ * memory.
  *
- *   steps of the device --columns.c--> Columns: who has what --rows.c, gradient.c, side.c, tallies.c--> text
+ *   steps of the device --columns.c--> Columns: plan --rows.c, gradient.c, side.c, tallies.c--> text
  *
- * A cluster of blocks trains together. Each has some columns of hidden units: their weights from the inputs, their
- * weights to the outputs and the rule state of both stay in its shared memory for the whole job, so that the gradient
- * is summed and the rule applied where the weights are. Each block also has some rows of the batch, whose outputs and
- * errors it computes with a copy of all weights to the outputs. What crosses blocks in an update:
+ * Each block has some columns of hidden units: their input weights and rule state, so that the gradient is summed
+ * and the rule applied where the weights are. Each block also has some rows of the batch: it computes their outputs
+ * and errors with a copy of all output weights. The gradient of output weights is divided into groups of hidden
+ * units by groups of outputs; each block has a group, with master weights and rule state, and sends new weights to
+ * all.
  *
- *   ACT     activations             columns of all rows -> the block of the row
- *   WEIGHTS weights to outputs      those who have them -> all blocks, for the next update
- *   FROM    bf16: weights from inputs                   -> blocks with the same columns, for the next update
- *   GROUP   activations             columns of all rows -> blocks that form their gradient
- *   DELTA   deltas of outputs       rows of a block -> blocks that form their gradient
- *   HIDDEN  deltas of hidden units  rows of a block -> the block of the column
- *   ROWS    errors and verdicts     rows of a block -> the block that forms the tally
- *   JUDGED  errors are numbers or not                   all blocks -> the last one
- *   SUMMED  the tally of an update                      blocks that form tallies -> the last one
- *   TALLIED the update may be made, or the job stops    the last block -> all
+ * Blocks exchange data by remote stores (st.async) and bulk copies to shared memory, which count at an mbarrier of
+ * the receiver, or by arrivals there. Nothing else orders blocks between the beginning and the end of a job. In an
+ * update:
  *
- * Rows are cut into two parts where there are warps enough: a team of warps takes each through the passes, one team
- * behind the other, so that chains of sums over the first rows begin while the passes of the others are computed. Each
- * block has rows of both.
+ *   ACT       activations                columns of all rows -> the block of the row
+ *   OUTPUT_W  output weights             each group -> all blocks, for the next update
+ *   INPUT_W   bf16: input weights        -> blocks with the same columns, for the next update
+ *   GROUP     activations                columns of all rows -> blocks of the unit group
+ *   DELTA     deltas of outputs          rows of a block -> blocks of the output group
+ *   HIDDEN    deltas of hidden units     rows of a block -> the block of the column
+ *   SCORES    errors and scores of rows  rows of a block -> the block that forms the tally
+ *   CHECKED   is some error not finite?  all blocks -> the last one
+ *   TALLY     the tally of an update     blocks that form tallies -> the last one
+ *   GO        make the update, or stop   the last block -> all
  *
- * The gradient of weights to outputs is cut into groups of hidden units by groups of outputs, one for each block, which
- * keeps these weights and their state. Where rows are cut, the warps that form it begin the next update without the
- * others, which do not wait for them either. What is sent are stores or, for GROUP, copies of the device, which count
- * at a barrier of the other block, or arrivals. These are barriers in shared memory (mbarrier); nothing else orders
- * blocks between the beginning and the end of a job. Four warps of a block are side warps, which do what needs no
- * worker: one copies the cases of the next update and looks up tables of later ones; one forms errors and verdicts of
- * the block's rows; one, in the first blocks, forms tallies, each of some updates, since the chain of its sums takes
- * longer than an update; one, in the last block, joins tallies and tells all whether the job goes on. In bf16, one that
- * would have nothing to do (the last one; in the last block the one before it) makes the block's weights to outputs. In
- * a block, LATE says that outputs are there for verdicts, READ that these are formed. */
+ * and in a block: OUTPUTS, outputs may be scored; SCORED, targets and outputs may be overwritten.
+ *
+ * Warps are specialized. Workers compute. If there are enough of them, the rows have two parts, each computed by
+ * half of the workers, one part behind the other: chains of sums over the first rows begin while the second half is
+ * in its passes. The warps that form the gradient of output weights go on with the next update without waiting for
+ * the others. Four side warps do what is not on the critical path: SIDE_PREFETCH copies cases of the next update;
+ * SIDE_SCORE scores the block's rows; SIDE_TALLY, in the first blocks, forms tallies, each of every so manieth
+ * update, since its chain of sums takes longer than an update; SIDE_DECIDE, in the last block, joins tallies and
+ * decides whether the job goes on. bf16: the one of the last two that would be idle in a block updates the block's
+ * output weights. */
 #ifndef COLUMNS_H
 #define COLUMNS_H
 
@@ -42,46 +44,45 @@
 typedef struct ColumnsShape {
 	uint32_t threads, shared;
 } ColumnsShape;
-/* NULL, or why not. image: bytes of lists by input of a leaf in Job.images */
-const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out, ColumnsShape *shape);
+/* NULL, or why the kernel does not cover the job. csc_bytes: index lists by input of a leaf, in Job.images */
+const char *columns_text(const EmitSource *s, uint32_t csc_bytes, Arena *a, Buf *out, ColumnsShape *shape);
 
-uint32_t columns_each(uint32_t hidden, uint32_t blocks); /* of a block: a multiple of 4 */
+uint32_t columns_each(uint32_t hidden, uint32_t blocks); /* hidden units of a block: a multiple of 4 */
 
 /* ---- columns.c: the plan ------------------------------------------------------------------------------ */
 
-enum { MAX_LANE_ROWS = 16 }; /* rows of a lane or thread, at most */
-enum { MAX_COLUMNS = 32, MAX_CLUSTER = 16 };
-enum { MAX_WARP_TILES = 16 };                                            /* weights to outputs of a thread, at most */
-enum { MAX_PARTS = 2 };                                                  /* of the rows */
-enum { CHAIN_AHEAD = 32 };                                               /* rows of chains that are under way */
-enum { CHAIN_UNROLL = 128 };                                             /* rows of a turn, whose end waits for loads */
-enum { SIDE_PREFETCH, SIDE_SCORE, SIDE_TALLY, SIDE_DECIDE, SIDE_WARPS }; /* warps, after those of the workers */
-enum { MAX_TALLY_BLOCKS = 4 };                                           /* that are formed at a time */
-enum { LANES_READ = 8 }; /* of 16 bytes each, in a cycle of shared memory */
+enum { MAX_PARTS = 2, MAX_COLUMNS = 32, MAX_CLUSTER = 16, MAX_TALLY_BLOCKS = 4 };
+enum { MAX_LANE_ROWS = 16 };  /* rows of a worker, or of a lane of a side warp */
+enum { MAX_WARP_TILES = 16 }; /* tiles of output weights of a warp */
+enum { CHAIN_AHEAD = 32 };    /* rows whose operands are loaded ahead in sums over rows: software pipeline */
+enum { CHAIN_UNROLL = 128 };  /* rows of an iteration: at its end the compiler waits for all loads */
+enum { SIDE_PREFETCH, SIDE_SCORE, SIDE_TALLY, SIDE_DECIDE, SIDE_WARPS }; /* after the workers */
+enum { LANES_READ = 8 };                                                 /* 16-byte loads of shared memory in a cycle */
+/* mbarriers. "Two": they alternate by parity of the update (alternate_bar). */
 enum {
-	BAR_ACT,                         /* these four: one for each part */
-	BAR_GROUP = BAR_ACT + MAX_PARTS, /* two of each, which alternate */
+	BAR_ACT,                         /* one for each part, as the next three */
+	BAR_GROUP = BAR_ACT + MAX_PARTS, /* two */
 	BAR_DELTA = BAR_GROUP + 2 * MAX_PARTS,
 	BAR_HIDDEN = BAR_DELTA + MAX_PARTS,
 	BAR_OUTPUT_W = BAR_HIDDEN + MAX_PARTS,
 	BAR_INPUT_W, /* bf16: also counts the warps of the block */
 	BAR_CHECKED,
-	BAR_GO,                       /* two, which alternate */
-	BAR_OUTPUTS = BAR_GO + 2,     /* likewise */
-	BAR_SCORED = BAR_OUTPUTS + 2, /* likewise */
+	BAR_GO,                       /* two */
+	BAR_OUTPUTS = BAR_GO + 2,     /* two */
+	BAR_SCORED = BAR_OUTPUTS + 2, /* two */
 	BAR_SCORES = BAR_SCORED + 2,
-	BAR_TALLY, /* one for each tally */
+	BAR_TALLY, /* one for each block that forms tallies */
 	BARS = BAR_TALLY + MAX_TALLY_BLOCKS
 };
-/* barriers of some warps of a block; of three, one for each part */
+/* Named barriers of a block, for some of its warps. */
 enum {
-	NAMED_END = 1,
-	NAMED_ACT,
+	NAMED_END = 1, /* of an update */
+	NAMED_ACT,     /* one for each part, as the next two */
 	NAMED_OUTPUTS = NAMED_ACT + MAX_PARTS,
 	NAMED_TRANSPOSED = NAMED_OUTPUTS + MAX_PARTS,
-	NAMED_FIRST = NAMED_TRANSPOSED + MAX_PARTS,
-	NAMED_BIAS = NAMED_TRANSPOSED, /* of warps that sum deltas */
-	NAMED_WORDS = NAMED_ACT        /* bf16 */
+	NAMED_FIRST = NAMED_TRANSPOSED + MAX_PARTS, /* the second part may begin */
+	NAMED_BIAS = NAMED_TRANSPOSED,              /* fp32: warps that sum deltas */
+	NAMED_WORDS = NAMED_ACT                     /* bf16: transposed inputs are there */
 };
 
 /* The steps that the kernel computes, of one hidden layer. */
@@ -173,76 +174,75 @@ typedef struct Columns {
 	struct HalfColumns *half; /* bf16; NULL: fp32 */
 } Columns;
 
-Reg cluster_address(Columns *c, Reg rank, Reg at);  /* address `at` of shared memory, in another block */
-Reg unit_address(Columns *c, Reg unit, Reg parity); /* address of its weights to outputs; the true unit is the last */
+Reg cluster_address(Columns *c, Reg rank, Reg at);  /* of shared memory `at` in another block (mapa) */
+Reg unit_address(Columns *c, Reg unit, Reg parity); /* of a unit's output weights; the true unit is the last */
 Reg valid_units(Columns *c, Reg group);             /* hidden units of a group */
-/* Place of a lane in a tile of a warp, 8 by 4. Four lanes side by side have 2 by 2: of quads that they read, two may be
- * different, or shared memory takes twice as long. */
+/* Place of a lane in a warp tile, 8 by 4. Four adjacent lanes have 2 by 2: of the quads that they load, two may differ
+ * without a bank conflict. */
 enum { LANES_DOWN = 8, LANES_ACROSS = 4 };
 Reg lane_down(Columns *c);
 Reg lane_across(Columns *c);
 Reg in_warps(Columns *c, uint32_t first, uint32_t count); /* P */
 Reg next_cases(Columns *c);                               /* shared memory of the cases of the next update */
-void update_begin(Columns *c);                            /* rows of this update */
+void update_begin(Columns *c);                            /* loads the number of rows */
 Reg batch_row(Columns *c, Reg within);                    /* of a row of the block: its number in the batch */
 Reg rows_in(Columns *c, Reg first, uint32_t most);        /* rows from this one on, at most so many */
-Reg part_bar(Columns *c, uint32_t bar);                   /* of the thread's part */
-Reg group_bar(Columns *c, Reg part);                      /* GROUP; its parity is `second` */
-bool gradient_runs_ahead(const Columns *c);               /* the end of an update does not wait for the dense warps */
-void registers_derive(Columns *c);                        /* registers that follow from the thread and the update */
+Reg part_bar(Columns *c, uint32_t bar);                   /* of the warp's part */
+Reg group_bar(Columns *c, Reg part);                      /* GROUP; its phase is pair_parity */
+bool gradient_runs_ahead(const Columns *c); /* the end of an update does not wait for the output gradient's warps */
+void registers_derive(Columns *c);          /* from the thread and the update */
 typedef struct UpdateLoop {
 	uint32_t top;
 } UpdateLoop;
 Reg updates_load(Columns *c); /* of the job */
 UpdateLoop updates_begin(Columns *c);
 void updates_end(Columns *c, const UpdateLoop *l);
-Kernel *update_kernel(Columns *c); /* as functions of emit see it: cases of this update */
+Kernel *update_kernel(Columns *c); /* a view for functions of emit: cases of this update */
 
-uint32_t take(Columns *c, uint64_t bytes); /* of shared memory */
+uint32_t take(Columns *c, uint64_t bytes); /* allocates shared memory */
 void plan_sizes(Columns *c);               /* of the network and the cluster */
-void plan_lane_rows(Columns *c);           /* of rows: those of a block are known */
-void plan_cases_begin(Columns *c);         /* what side warps have, and what cases of an update begin with; */
-void plan_cases_end(Columns *c);           /* with targets and outputs; twice */
+void plan_lane_rows(Columns *c);           /* needs the rows of a block */
+void plan_cases_begin(Columns *c);         /* memory of side warps; then cases begin, */
+void plan_cases_end(Columns *c);           /* and end with targets and deferred outputs; doubles them */
 uint32_t plan_states(const Columns *c);    /* variables of a weight besides itself */
 
 /* ---- sync.c ---- */
 
-Reg bar_address(Columns *c, uint32_t bar);                /* address */
-void bars_begin(Columns *c);                              /* by one thread */
+Reg bar_address(Columns *c, uint32_t bar);
+void bars_begin(Columns *c);                              /* mbarrier.init, by one thread */
 void bar_expect(Columns *c, uint32_t bar, Reg bytes);     /* by one thread */
 void bar_arrive_remote(Columns *c, Reg at, Reg rank);     /* at address `at` of a block */
-void bar_arrive_warp(Columns *c, Reg at);                 /* of this block: a warp */
-Reg alternate_bar(Columns *c, uint32_t bar);              /* of two that alternate; its parity is `second` */
-void bar_poll(Columns *c, Reg at, Reg parity, Reg ended); /* leaves if a word is set */
-void bar_wait(Columns *c, Reg at, Reg parity);            /* for what is in shared memory of the block, */
-void bar_wait_acquire(Columns *c, Reg at, Reg parity);    /* or elsewhere */
-/* Stores elsewhere that count at a barrier; addresses of the cluster. is: P */
+void bar_arrive_warp(Columns *c, Reg at);                 /* of this block: one arrival for a warp */
+Reg alternate_bar(Columns *c, uint32_t bar);              /* of two that alternate; its phase is pair_parity */
+void bar_poll(Columns *c, Reg at, Reg parity, Reg ended); /* to label `done` if the word at `ended` is set */
+void bar_wait(Columns *c, Reg at, Reg parity);            /* for writes to shared memory of this block */
+void bar_wait_acquire(Columns *c, Reg at, Reg parity);    /* for writes anywhere: acquire.cluster */
+/* Remote stores (st.async) that count at a barrier; to and bar are cluster addresses. is: P, or an integer: always */
 void word_send(Columns *c, Reg to, Reg word, Reg bar);
 void words_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg *v, uint32_t count, Reg bar); /* 1 or 2 */
 void quad_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg v[4], Reg bar);
-/* Bytes that others have stored before a barrier, after which this thread has fenced (bulk_fence): a fence of proxies
- * may stand anywhere between the store and the copy. */
+/* A bulk copy of shared memory. If other threads wrote it, this one has synchronized with them and fenced (bulk_fence):
+ * the proxy fence may be anywhere between the write and the copy. */
 void bulk_send(Columns *c, Reg to, Reg from, uint32_t bytes, Reg bar);
 void cluster_sync(Columns *c);
-void warps_sync(Columns *c, Reg named, uint32_t warps);
-void warps_arrive(Columns *c, Reg named, uint32_t warps); /* that others meet */
-void go_wait(Columns *c);                                 /* leaves if the job stops before this update */
-uint32_t stop_words(const Columns *c);                    /* bf16: the word of TALLIED also comes with so many HIDDEN */
+void warps_sync(Columns *c, Reg named, uint32_t warps);   /* bar.sync */
+void warps_arrive(Columns *c, Reg named, uint32_t warps); /* bar.arrive */
+void go_wait(Columns *c);                                 /* GO: to label `done` if the job stops before this update */
+uint32_t stop_words(const Columns *c); /* bf16: the word of GO is also sent with so many HIDDEN, to wait only once */
 
 /* ---- rows.c ---- */
 
-void hidden_emit(Columns *c);  /* activations of the block's columns, all rows */
-void outputs_emit(Columns *c); /* outputs and deltas of the block's rows, all columns */
-void activations_send(Columns *c, uint32_t first,
-                      uint32_t warps);                        /* activations, to groups; by these warps of a team */
-void deltas_send(Columns *c, uint32_t first, uint32_t warps); /* of outputs, to groups; likewise */
-void hidden_deltas_emit(Columns *c, uint32_t warps);          /* deltas of hidden units; by the first of a team */
+void hidden_emit(Columns *c);                                      /* activations of the block's columns, all rows */
+void outputs_emit(Columns *c);                                     /* outputs and deltas of the block's rows */
+void activations_send(Columns *c, uint32_t first, uint32_t warps); /* to unit groups; by these warps of a part */
+void deltas_send(Columns *c, uint32_t first, uint32_t warps);      /* of outputs, to output groups; likewise */
+void hidden_deltas_emit(Columns *c, uint32_t warps);               /* of the block's rows; by the first of a part */
 
 /* ---- gradient.c ---- */
 
-void weights_move(Columns *c, bool out); /* from global memory, or back */
-PlaceNumbers params_load(Columns *c, const DevicePanel *p);
-/* Four weights side by side, and their state: variable v is (v - 1) * size bytes behind `at`. v[1]: the weights */
+void weights_move(Columns *c, bool out);                    /* from global memory to shared memory, or back */
+PlaceNumbers params_load(Columns *c, const DevicePanel *p); /* parameters of the update, for the weights of a panel */
+/* Four adjacent weights and their state: variable v is (v - 1) * size bytes behind `at`. v[1]: the weights */
 typedef struct RuleQuad {
 	Reg weight, at;
 	uint32_t size;
@@ -252,13 +252,13 @@ void quad_load(Columns *c, RuleQuad *q);
 void quad_rule(Columns *c, const PlaceNumbers *n, const Reg g[4], RuleQuad *q);
 void quad_put(Columns *c, const RuleQuad *q);
 void quad_update(Columns *c, const PlaceNumbers *n, const Reg g[4], RuleQuad *q); /* all three */
-void output_weights_emit(Columns *c); /* by the dense warps; both leave if the job stops */
+void output_weights_emit(Columns *c); /* by gradient_warps, which leave if the job stops, as do the others */
 void input_weights_emit(Columns *c);
 
 /* ---- side.c ---- */
 
 void prefetch_first(Columns *c); /* everything of the first update */
-void prefetch_loop(Columns *c);  /* their loops of updates */
+void prefetch_loop(Columns *c);  /* loops over updates, by a side warp */
 void score_loop(Columns *c);
 Reg next_in_cycle(Columns *c, Reg cycle);                     /* number of the next update in the cycle */
 void chunk_load(Columns *c, Reg number, Reg rows, Reg cases); /* of an update; cases: D */
@@ -305,28 +305,28 @@ typedef struct HalfColumns {
 uint32_t half_columns_each(uint32_t hidden, uint32_t blocks); /* of a block: a multiple of 8 */
 const char *half_columns_plan(Columns *c);
 void half_columns_begin(Columns *c);
-void half_registers(Columns *c); /* registers that functions of bf16 need */
+void half_registers(Columns *c); /* bf16 part of registers_derive */
 void half_weights_move(Columns *c, bool out);
 void half_workers(Columns *c);
-void half_input_w_wait(Columns *c);             /* weights from inputs, of this update, are there */
-Reg half_first_tile(Columns *c);                /* of weights from inputs: number of the block's first tile, down */
-Reg half_block_tile(Columns *c, uint32_t slot); /* of weights to outputs: number of the block's tile */
+void half_input_w_wait(Columns *c);             /* input weights of this update are there */
+Reg half_first_tile(Columns *c);                /* of input weights: number of the block's first tile */
+Reg half_block_tile(Columns *c, uint32_t slot); /* of output weights: number of the block's tile */
 
-enum { SLICES_KEPT = 8 }; /* whose sums a warp keeps apart */
-enum { HALF_CHAINS = 7 }; /* tiles that two warps have, at most: each has a barrier */
+enum { SLICES_KEPT = 8 }; /* whose sums a warp has in registers */
+enum { HALF_CHAINS = 7 }; /* tiles that two warps divide, at most: each needs a named barrier */
 
 /* ---- half_passes.c ---- */
 
 void half_hidden(Columns *c); /* activations of the block's columns */
 void half_rows_pass(Columns *c);
-void half_transpose_inputs(Columns *c); /* words of inputs, by warps that have no rows */
+void half_transpose_inputs(Columns *c); /* bits of inputs, for the gradient; by warps without rows */
 
 /* ---- half_changes.c ---- */
 
-void half_slice_sums(Columns *c, uint32_t first, uint32_t warps); /* sums of the block's slices, to blocks of tiles */
-void half_output_weights_loop(Columns *c); /* loop of updates of a side warp: the block's weights to outputs */
-/* Weights from inputs: their gradient and the rule. All by each warp; or, of a tile, the first half of the slices by a
- * warp without rows, which may begin before deltas are there, and the rest by one with rows. */
+void half_slice_sums(Columns *c, uint32_t first, uint32_t warps); /* output gradient, to the blocks of the tiles */
+void half_output_weights_loop(Columns *c);                        /* the block's output weights: loop of a side warp */
+/* Input weights: gradient and rule. Each warp has all slices of its tiles; or two warps divide the slices of a tile: a
+ * warp without rows, which may begin before all deltas have arrived, has the first half, one with rows the rest. */
 void half_input_weights(Columns *c);
 struct InputTiles *half_input_begin(Columns *c, uint32_t half);
 void half_input_first(Columns *c, const struct InputTiles *x);
