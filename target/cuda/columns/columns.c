@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The plan, and the loop of updates of the workers. In: steps of the device. Out: the text, or why there is none. */
+/* The plan, the start and end of the kernel, the loop over updates of the workers. In: steps of the device. Out: PTX
+ * text, or why the kernel does not cover the job. Must hold: what is planned fits into shared memory. */
 #include <stdlib.h>
 
 #include "columns.h"
@@ -7,7 +8,7 @@
 
 /* ---- steps ---- */
 
-/* The steps that the kernel is made for, in their order. */
+/* Finds the steps of a network with one hidden layer, which must be in this order. */
 static const char *steps_find(Columns *c)
 {
 	const EmitSource *s = c->k->s;
@@ -59,7 +60,7 @@ static const char *steps_find(Columns *c)
 	return NULL;
 }
 
-/* Do the steps fit together, with nothing else between them? */
+/* Are they all of the network: does each step read what the one before writes? */
 static const char *steps_check(const Columns *c)
 {
 	const EmitSource *s = c->k->s;
@@ -114,7 +115,8 @@ uint32_t take(Columns *c, uint64_t bytes)
 	return at;
 }
 
-static uint32_t odd_quads(uint32_t floats) { return (((floats + 3) / 4) | 1) * 16; } /* rows begin in other banks */
+/* Bytes of a row: an odd number of quads, so that rows begin in different banks. */
+static uint32_t odd_quads(uint32_t floats) { return (((floats + 3) / 4) | 1) * 16; }
 
 uint32_t plan_states(const Columns *c)
 {
@@ -166,22 +168,20 @@ static void plan_memory(Columns *c)
 	plan_cases_begin(c);
 	c->smem.csr = take(c, (uint64_t)c->rows * c->list_row);
 	k->bytes = (uint32_t)round_up(k->bytes, 128);
-	c->smem.csc = take(c, c->csc_bytes + 4 * 2 * LIST_PAD); /* groups past the last list are read */
+	c->smem.csc = take(c, c->csc_bytes + 4 * 2 * LIST_PAD); /* loops read groups past the last list */
 	plan_cases_end(c);
 	k->at_rank = take(c, (uint64_t)c->inputs * 4);
-	/* weights of inputs, of the true unit, and a row of -0 that lists are filled up with; behind it state */
 	c->smem.input_w_row = c->block_cols * 4 * c->input_w_copies;
 	c->smem.input_w = take(c, (uint64_t)(c->inputs + 2) * c->smem.input_w_row);
 	c->smem.input_state_size = (uint32_t)round_up((uint64_t)(c->inputs + 1) * c->block_cols * 4, 16);
 	c->smem.input_state = take(c, (uint64_t)c->smem.input_state_size * states) - c->smem.input_state_size;
-	/* quads of units in different banks, outputs of a unit side by side */
 	c->smem.unit_row = c->output_quads * 16;
 	c->smem.unit_quad_row = 4 * c->smem.unit_row + 16;
-	c->smem.output_w_size = (c->hidden / 4 + 1) * c->smem.unit_quad_row; /* with the true unit */
+	c->smem.output_w_size = (c->hidden / 4 + 1) * c->smem.unit_quad_row; /* and the true unit */
 	c->smem.output_w = take(c, 2 * (uint64_t)c->smem.output_w_size);
 	c->smem.group_w_size = c->group_slots * c->group_outputs * 4;
 	c->smem.group_w = take(c, (uint64_t)c->smem.group_w_size * (1 + states));
-	c->smem.act_quad = k->block_rows * 16; /* quads of columns of all rows: other blocks store these side by side */
+	c->smem.act_quad = k->block_rows * 16;
 	c->smem.act = take(c, (uint64_t)c->smem.act_quad * c->hidden_quads);
 	c->smem.delta_row = odd_quads(4 * c->output_quads);
 	c->smem.delta = take(c, (uint64_t)c->smem.delta_row * k->block_rows);
@@ -192,20 +192,20 @@ static void plan_memory(Columns *c)
 	c->smem.delta_t = take(c, (uint64_t)c->smem.column * c->group_outputs);
 	c->smem.hidden_pad = (uint32_t)round_up(s->leaf_rows, ROWS_TURN);
 	c->smem.hidden_delta =
-		take(c, (uint64_t)(c->smem.hidden_pad + 1 + CHAIN_AHEAD) * c->block_cols * 4); /* rows past the last are read */
+		take(c, (uint64_t)(c->smem.hidden_pad + 1 + CHAIN_AHEAD) * c->block_cols * 4); /* loads run ahead */
 	c->smem.bias_sum = take(c, c->block_cols * 4);
 }
 
 uint32_t columns_each(uint32_t hidden, uint32_t blocks)
 {
-	uint32_t own = 4; /* a power of two: lanes of a warp divide them evenly */
+	uint32_t own = 4; /* a power of two: divides a warp evenly */
 
 	while (own * blocks < hidden)
 		own *= 2;
 	return own;
 }
 
-/* As many groups of outputs as of hidden units, or fewer; none is empty. */
+/* Divides output weights into a group per block: at most as many output groups as unit groups, none of them empty. */
 static void plan_groups(Columns *c)
 {
 	for (c->output_groups = c->blocks; c->output_groups > 1; c->output_groups--) {
@@ -218,14 +218,14 @@ static void plan_groups(Columns *c)
 	c->group_outputs = 4 * (uint32_t)ceil_div(c->output_quads, c->output_groups);
 	c->group_units = c->group_slots = c->output_groups * c->block_cols;
 	c->bias_group = c->bias_slot = NO_BIAS;
-	if (c->output_panel->bias != NO_BIAS) { /* behind the last hidden unit */
+	if (c->output_panel->bias != NO_BIAS) { /* after the last hidden unit */
 		c->bias_group = min_u32(c->hidden / c->group_units, c->unit_groups - 1);
 		c->bias_slot = c->hidden - c->bias_group * c->group_units;
 		c->group_slots = max_u32(c->group_slots, c->bias_slot + 1);
 	}
 }
 
-/* Two parts need warps for their passes; turns of gradients end with a part. */
+/* Two parts, if there are warps enough and iterations of the gradient end with a part. */
 static void plan_parts(Columns *c)
 {
 	Kernel *k = c->k;
@@ -240,11 +240,10 @@ static void plan_parts(Columns *c)
 	c->part_block_rows = k->block_rows / c->parts;
 	c->part_warps = c->warps / c->parts;
 	c->thread_rows = 2;
-	c->thread_cols = c->parts > 1 ? 2 : 4; /* many warps wait less for loads, few load less */
+	c->thread_cols = c->parts > 1 ? 2 : 4; /* few warps: larger register tiles hide latency */
 	c->pass_warps = c->parts > 1 ? c->part_warps / 2 : c->warps;
 }
 
-/* Of the network and the cluster. */
 void plan_sizes(Columns *c)
 {
 	const EmitSource *s = c->k->s;
@@ -263,11 +262,10 @@ void plan_sizes(Columns *c)
 	c->workers = c->k->workers = s->threads - SIDE_WARPS * 32;
 	c->warps = c->workers / 32;
 	c->tally_blocks = c->blocks < MAX_TALLY_BLOCKS ? 2 : MAX_TALLY_BLOCKS;
-	if (s->half && c->tally_blocks >= c->blocks) /* the last block has none */
+	if (s->half && c->tally_blocks >= c->blocks) /* the last block forms none */
 		c->tally_blocks /= 2;
 }
 
-/* Of rows: those of a block are known. */
 void plan_lane_rows(Columns *c)
 {
 	c->k->row_space = c->k->block_rows + 1;
@@ -275,7 +273,7 @@ void plan_lane_rows(Columns *c)
 	c->lane_block_rows = (uint32_t)ceil_div(c->k->block_rows, 32);
 }
 
-static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
+static const char *plan(Columns *c, const EmitSource *s, uint32_t csc_bytes)
 {
 	Kernel *k = c->k;
 	const char *why = covered(s);
@@ -304,16 +302,15 @@ static const char *plan(Columns *c, const EmitSource *s, uint32_t image)
 	if (c->block_cols > MAX_COLUMNS || c->lane_rows > MAX_LANE_ROWS || c->warps < 2)
 		return "hidden units, or rows";
 	plan_groups(c);
-	uint32_t tiles =
-		(uint32_t)ceil_div(c->group_slots, LANES_DOWN) * c->group_outputs / LANES_ACROSS; /* of weights to outputs */
+	uint32_t tiles = (uint32_t)ceil_div(c->group_slots, LANES_DOWN) * c->group_outputs / LANES_ACROSS;
 	c->gradient_warps = min_u32(tiles, c->parts > 1 ? c->part_warps / 2 : max_u32(1, c->warps / 3));
 	c->gradient_first = c->parts > 1 ? c->part_warps : c->warps - c->gradient_warps;
 	c->output_w_bytes = (c->hidden + (c->output_panel->bias != NO_BIAS)) * c->output_quads * 16;
 	if (ceil_div(tiles, c->gradient_warps) > MAX_WARP_TILES)
 		return "weights to outputs";
-	c->csc_bytes = image;
+	c->csc_bytes = csc_bytes;
 	c->list_row = k->list_row = (uint32_t)round_up(s->list_longest, LIST_PAD) * 2;
-	/* lanes that read random weights at a time have a copy each, in banks of its own, if there is room */
+	/* a copy for each lane that loads a random row at the same time, in banks of its own, if there is room */
 	for (c->input_w_copies = LANES_READ; c->input_w_copies; c->input_w_copies = c->input_w_copies > 1 ? 1 : 0) {
 		k->bytes = 0;
 		plan_memory(c);
@@ -385,7 +382,7 @@ Kernel *update_kernel(Columns *c)
 	return one;
 }
 
-/* ---- the beginning ---- */
+/* ---- prologue ---- */
 
 static Reg special(Emit *e, const char *name)
 {
@@ -410,7 +407,7 @@ static void lists_begin(Columns *c)
 
 	fill(c, c->smem.input_w + (c->inputs + 1) * c->smem.input_w_row, c->smem.input_w_row, -0.0f);
 	fill(c, c->smem.hidden_delta + c->smem.hidden_pad * c->block_cols * 4, c->block_cols * 4, -0.0f);
-	if (c->output_panel->bias != NO_BIAS) { /* the true unit */
+	if (c->output_panel->bias != NO_BIAS) { /* the true unit: ones */
 		uint32_t other = if_begin(e, same(e, c->reg.unit_group, imm(c->bias_group)));
 		for (uint32_t i = 0; i < 2; i++)
 			fill(c, c->smem.act_t + i * c->smem.act_t_size + c->bias_slot * c->smem.column,
@@ -439,8 +436,7 @@ static void memory_begin(Columns *c)
 	if_end(e, end);
 }
 
-/* What can be derived of the thread, the block and the update is derived again in each update: it need not be kept in
- * registers, of which loops need most. */
+/* Derived again in each update, so that they are not live in loops, which need most registers. */
 void registers_derive(Columns *c)
 {
 	Kernel *k = c->k;
@@ -458,8 +454,7 @@ void registers_derive(Columns *c)
 	c->reg.has_columns = less(e, c->reg.first_column, imm(c->hidden));
 	c->reg.part = imm(0);
 	c->reg.part_warp = c->reg.warp;
-	if (c->parts >
-	    1) { /* the first warps of both teams are on different schedulers: the second one begins with others */
+	if (c->parts > 1) { /* the second part is rotated: its first warps are on other schedulers */
 		c->reg.part = op2(e, REG_R, "and.b32", divide(e, c->reg.warp, c->part_warps), imm(1));
 		c->reg.part_warp = op2(e, REG_R, "sub.u32", c->reg.warp, mul(e, c->reg.part, c->pass_warps));
 		c->reg.part_warp = op2(e, REG_R, "and.b32", c->reg.part_warp, imm(c->part_warps - 1));
@@ -541,10 +536,10 @@ Reg updates_load(Columns *c)
 	return updates;
 }
 
-/* Is it the thread that says what others will store? Of the first team, which begins an update. */
+/* Is it the thread that declares the bytes to expect? One of the first part, which begins an update. */
 static Reg is_expecting(Columns *c) { return same(c->k->e, c->k->tid, imm(c->part_warps * 32 - 1)); }
 
-/* What other blocks will store here in this update; by one thread. new_weights: R, bytes of weights to outputs */
+/* Declares the bytes that other blocks will send in this update. new_weights: R, bytes of output weights */
 static void stores_expect(Columns *c, Reg new_weights)
 {
 	Kernel *k = c->k;
@@ -554,10 +549,11 @@ static void stores_expect(Columns *c, Reg new_weights)
 
 	Reg first = mul(e, c->reg.output_group, c->group_outputs);
 	Reg outputs = op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", imm(c->outputs), first), imm(c->group_outputs));
-	Reg left = op2(e, REG_R, "max.u32", c->reg.first_column, imm(c->hidden)); /* its own columns are there already */
+	Reg left = op2(e, REG_R, "max.u32", c->reg.first_column, imm(c->hidden)); /* the block's own columns are not sent */
 	left = op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", left, c->reg.first_column), imm(c->block_cols));
 	Reg units = op2(e, REG_R, "sub.u32", valid_units(c, c->reg.unit_group), left);
-	quads = op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", quad, imm(c->hidden_quads)), quad); /* of all after it */
+	quads = op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", quad, imm(c->hidden_quads)),
+	            quad); /* from its first column on */
 	quads = op2(e, REG_R, "min.u32", quads, imm(c->block_quads));
 	bar_expect(c, BAR_OUTPUT_W, new_weights);
 	for (uint32_t p = 0; p < c->parts; p++) {
@@ -574,11 +570,11 @@ static void stores_expect(Columns *c, Reg new_weights)
 
 static void outputs_wait(Columns *c)
 {
-	bar_wait(c, bar_address(c, BAR_OUTPUT_W), c->reg.parity); /* these come first, mostly */
+	bar_wait(c, bar_address(c, BAR_OUTPUT_W), c->reg.parity); /* mostly complete already */
 	bar_wait(c, part_bar(c, BAR_ACT), c->reg.parity);
 }
 
-/* Few warps do everything one after the other. */
+/* One part: all warps compute, then send, then compute. */
 static void rows_by_all(Columns *c)
 {
 	warps_sync(c, imm(NAMED_ACT), c->warps);
@@ -591,8 +587,8 @@ static void rows_by_all(Columns *c)
 	hidden_deltas_emit(c, c->warps);
 }
 
-/* In each team: the first warps compute, others send meanwhile. Gradients need activations later than outputs do: those
- * of both parts are sent when those of the second are on their way to outputs. */
+/* Two parts: the first warps of each compute while the others send. The gradient needs activations later than outputs
+ * do: those of both parts are sent to groups after those of the second part were sent to rows. */
 static void rows_by_parts(Columns *c)
 {
 	Kernel *k = c->k;
@@ -622,8 +618,8 @@ static void rows_by_parts(Columns *c)
 	label_here(e, end);
 }
 
-/* One team after the other: both would take as long as this, and the first part not be there sooner. The dense warps,
- * which are of the second, know then that the update before has ended. */
+/* The second part begins after the first: at the same time, both would take as long, and the first part would be no
+ * sooner done. The gradient's warps, which are of the second part, know then that the update before has ended. */
 static void part_wait(Columns *c)
 {
 	uint32_t first = if_begin(c->k->e, same(c->k->e, c->reg.part, imm(1)));
@@ -683,7 +679,7 @@ static void workers_emit(Columns *c)
 	ins(e, "mov.u32 $, #", sent, c->output_w_bytes);
 	updates_end(c, &l);
 	spent(k, SPENT_GRADIENT);
-	/* weights that are still on their way */
+	/* drain: output weights of the last update are still being sent */
 	uint32_t other = if_begin(e, is_expecting(c));
 	bar_expect(c, BAR_OUTPUT_W, imm(c->output_w_bytes));
 	if_end(e, other);
@@ -694,7 +690,7 @@ static void (*const side_loop[SIDE_WARPS])(Columns *c) = {
 	[SIDE_PREFETCH] = prefetch_loop, [SIDE_SCORE] = score_loop, [SIDE_TALLY] = tally_loop, [SIDE_DECIDE] = decide_loop
 };
 
-const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out, ColumnsShape *shape)
+const char *columns_text(const EmitSource *s, uint32_t csc_bytes, Arena *a, Buf *out, ColumnsShape *shape)
 {
 	Columns *c = NEW(a, 1, Columns);
 	Kernel *k = NEW(a, 1, Kernel);
@@ -707,7 +703,7 @@ const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out
 	k->e = e;
 	e->text.arena = a;
 	k->times_steps = getenv("MICROPROP_CUDA_TIME") != NULL;
-	const char *why = plan(c, own, image);
+	const char *why = plan(c, own, csc_bytes);
 	if (why)
 		return why;
 	uint32_t side[SIDE_WARPS], to = label(e);
@@ -733,7 +729,7 @@ const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out
 		ins(e, "bra L#", c->done);
 		label_here(e, side[i]);
 		registers_derive(c);
-		if (c->half && i >= SIDE_TALLY) { /* a warp of each block that would have nothing to do */
+		if (c->half && i >= SIDE_TALLY) { /* a warp of each block that would be idle */
 			Reg is_last = same(e, k->member, imm(c->blocks - 1));
 			ins(e, i == SIDE_TALLY ? "@$ bra L#" : "@!$ bra L#", is_last, to);
 		}
@@ -747,7 +743,7 @@ const char *columns_text(const EmitSource *s, uint32_t image, Arena *a, Buf *out
 	}
 	label_here(e, c->done);
 	registers_derive(c);
-	cluster_sync(c); /* no block ends while others write to it */
+	cluster_sync(c); /* no block ends before all writes to it are done */
 	if (c->half)
 		half_weights_move(c, true);
 	else

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The gradient and the rule, where the weights are. In: activations of the block's columns, deltas. Out: new weights
- * and rule state; weights to outputs also in all other blocks. Must hold: rows are summed in order.
+/* Gradient and rule, fp32. In: activations of the block's columns, deltas. Out: new weights and rule state; new output
+ * weights also in all other blocks. Must hold: sums are over rows, in order.
  *
- * Weights to outputs: a thread has one of the block's group, and reads four rows of both operands at a time. Weights
- * from inputs: a lane has an input and four columns, and adds the rows of its list; weights from the true unit are sums
- * of all rows. */
+ * Output weights: a thread per weight, four rows of both operands per load. Input weights: a lane per input and quad of
+ * columns adds the rows of the input's list (CSC). Weights from the true unit are sums over all rows. */
 #include "columns.h"
 
 /* ---- weights ---- */
@@ -28,8 +27,7 @@ static void global_move(Columns *c, Reg is, uint32_t v, Reg at, const DevicePane
 		    place(e, place(e, place_at(e, POINTER(k, copies), p->copy * 4), col, p->copy_row * 4), row, 4), x);
 }
 
-/* Address of the first copy of a weight from an input, of [input][quad of columns][copy][column of the quad]. i: its
- * number, of [input][column] */
+/* Address of the first copy of input weight i, of [input][column]. */
 static Reg input_w_address(Columns *c, Reg i)
 {
 	Emit *e = c->k->e;
@@ -39,7 +37,7 @@ static Reg input_w_address(Columns *c, Reg i)
 	           imm(c->smem.input_w));
 }
 
-/* Weights from inputs and the true unit, of the block's columns: [input][column]. */
+/* Input weights of the block's columns, and those from the true unit. */
 static void input_weights_move(Columns *c, bool out)
 {
 	Kernel *k = c->k;
@@ -60,7 +58,7 @@ static void input_weights_move(Columns *c, bool out)
 	loop_end(e, &l);
 }
 
-/* A weight from unit `unit` to output o. */
+/* The weight from unit `unit` to output o. */
 static void output_weight_move(Columns *c, Reg is, uint32_t v, Reg at, Reg unit, Reg o, bool out)
 {
 	bool across = c->output_panel->bias_across;
@@ -68,9 +66,10 @@ static void output_weight_move(Columns *c, Reg is, uint32_t v, Reg at, Reg unit,
 	global_move(c, is, v, at, c->output_panel, across ? o : unit, across ? unit : o, out);
 }
 
-/* Of a group of weights to outputs: unit and output of the network; the true unit is the last. */
+/* A weight of the block's group. */
 typedef struct GroupPlace {
-	Reg unit, output, is; /* P: it is one */
+	Reg unit, output; /* of the network; the true unit is the last */
+	Reg is;           /* P: it is a weight */
 } GroupPlace;
 
 static GroupPlace group_place(Columns *c, Reg slot, Reg own)
@@ -95,14 +94,14 @@ static Reg group_w_address(Columns *c, Reg slot, Reg own)
 	return add(e, mad(e, slot, c->group_outputs * 4, mad(e, own, 4, c->k->memory)), imm(c->smem.group_w));
 }
 
-/* A copy of all weights to outputs; those of the block's group, with their state. */
+/* A copy of all output weights; master weights of the block's group, with their state. */
 static void output_weights_move(Columns *c, bool out)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	uint32_t units = c->hidden + (c->output_panel->bias != NO_BIAS);
 
-	if (!out) { /* the true unit's are behind those of others, in global memory too */
+	if (!out) { /* the true unit is last in global memory, too */
 		Loop l = loop_begin(e, k->tid, imm(units * c->outputs), k->s->threads);
 		Reg n = divide(e, l.i, c->outputs), o = modulo(e, l.i, c->outputs, n);
 		output_weight_move(c, less(e, imm(0), imm(1)), 1, mad(e, o, 4, unit_address(c, n, imm(0))), n, o, false);
@@ -127,7 +126,7 @@ void weights_move(Columns *c, bool out)
 
 /* ---- the rule ---- */
 
-/* Numbers of the update, from shared memory. */
+/* Parameter p of the update. */
 static Reg number_load(Columns *c, uint32_t p)
 {
 	return load(c->k->e, REG_G, "ld.shared.f64", c->reg.cases, c->smem.params + 8 * p);
@@ -145,7 +144,7 @@ PlaceNumbers params_load(Columns *c, const DevicePanel *p)
 	return known_numbers(k, &n, &k->s->factor[p->factor]);
 }
 
-/* A weight, and its state: variable v is (v - 1) * size bytes behind `at`. Returns the new weight. */
+/* Updates one weight and its state: variable v is (v - 1) * size bytes behind `at`. Returns the new weight. */
 static Reg weight_update(Columns *c, const PlaceNumbers *n, Reg g, Reg weight, Reg at, uint32_t size)
 {
 	Kernel *k = c->k;
@@ -213,9 +212,9 @@ void quad_put(Columns *c, const RuleQuad *q)
 	infinite_check(c->k, bad);
 }
 
-/* ---- weights to outputs ---- */
+/* ---- output weights ---- */
 
-enum { GRADIENT_AHEAD = 16 }; /* rows that are under way */
+enum { GRADIENT_AHEAD = 16 }; /* rows whose loads are in flight */
 
 /* Four rows of both operands. */
 typedef struct RowQuads {
@@ -234,8 +233,7 @@ static void quads_add(Emit *e, const RowQuads *q, Reg sum)
 		ins(e, "fma.rn.ftz.f32 $, $, $, $", sum, q->a[i], q->b[i], sum);
 }
 
-/* Rows, 16 at a time; past the last row both operands are 0, or one is. Long turns: at the end of one, the compiler
- * waits for what was loaded. */
+/* sum += a * b over rows, 16 at a time; past the last row one operand is 0. Loads run GRADIENT_AHEAD rows ahead. */
 static void chain_add(Columns *c, Reg a, Reg b, Reg rows, Reg sum)
 {
 	Emit *e = c->k->e;
@@ -277,7 +275,7 @@ static void chain_add(Columns *c, Reg a, Reg b, Reg rows, Reg sum)
 	label_here(e, done);
 }
 
-/* New weights of a tile to all blocks, in quads of outputs; by the warp that made them. */
+/* New weights of a warp's tile, to all blocks. */
 static void weights_send(Columns *c, Reg first_slot, Reg first_output)
 {
 	Kernel *k = c->k;
@@ -298,7 +296,7 @@ static void weights_send(Columns *c, Reg first_slot, Reg first_output)
 	if_end(e, none);
 }
 
-/* A thread has a weight, a warp a tile of them, or one after the other. */
+/* A warp has a tile of weights, or several one after the other; a thread has one weight of each. */
 void output_weights_emit(Columns *c)
 {
 	Kernel *k = c->k;
@@ -320,7 +318,7 @@ void output_weights_emit(Columns *c)
 		Reg x = add(e, slot[r], lane_down(c)), y = add(e, own[r], lane_across(c));
 		is[r] = op2(e, REG_P, "and.pred", less(e, x, imm(c->group_slots)), less(e, y, imm(c->group_outputs)));
 		is[r] = op2(e, REG_P, "and.pred", is[r], group_place(c, x, y).is);
-		/* a warp without weights sends none, and nothing waits until it has read */
+		/* a warp without weights sends none: then nothing waits for what it reads */
 		ins(e, "vote.sync.ballot.b32 $, $, 0xffffffff", all, is[r]);
 		any[r] = op2(e, REG_P, "setp.ne.u32", all, imm(0));
 		x = op2(e, REG_R, "min.u32", x, imm(c->group_slots - 1));
@@ -334,7 +332,7 @@ void output_weights_emit(Columns *c)
 	if (gradient_runs_ahead(c))
 		warps_arrive(c, imm(NAMED_END), c->warps + 1);
 	for (uint32_t p = 0; p < c->parts; p++) {
-		bar_wait(c, group_bar(c, imm(p)), c->reg.pair_parity); /* also without weights: the next phase begins then */
+		bar_wait(c, group_bar(c, imm(p)), c->reg.pair_parity); /* also without weights: phases must not be skipped */
 		bar_wait(c, bar_address(c, BAR_DELTA + p), c->reg.parity);
 		uint32_t row = p * c->smem.part_column;
 		for (uint32_t r = 0; r < rounds; r++) {
@@ -362,16 +360,17 @@ void output_weights_emit(Columns *c)
 
 /* ---- weights from the true unit ----
  *
- * Sums of the deltas of all rows, in order. Lanes have a column and a run of rows each: all of them load at once, so
- * that the chain of additions waits for no load; then one run after the other continues the sum so far. Runs of an odd
- * number of rows begin in different banks. */
+ * Sums of the deltas of all rows, in order. A lane has a column and a run of rows. All lanes load their runs at
+ * once, so that the chain of additions waits for no load; then the sum passes through the runs in order, from lane
+ * to lane. Runs have an odd number of rows, so that they begin in different banks. */
 
 enum { MAX_RUN = 33 };
 
 typedef struct Runs {
-	uint32_t count, rows; /* at a time, and of each */
-	uint32_t all;         /* rows at a time: the last run may have fewer */
-	Reg run, column;      /* of the lane */
+	uint32_t count;  /* runs of a warp */
+	uint32_t rows;   /* of a run */
+	uint32_t all;    /* rows of all runs: the last may have fewer */
+	Reg run, column; /* of the lane */
 	Reg x[MAX_RUN];
 } Runs;
 
@@ -389,7 +388,7 @@ static Runs runs_new(Columns *c)
 	return r;
 }
 
-/* x[i] is -0, which changes no sum, unless `is` */
+/* Row i of the run; -0, which changes no sum, unless `is`. */
 static void run_load(Columns *c, const Runs *r, uint32_t i, Reg is, Reg at)
 {
 	Emit *e = c->k->e;
@@ -398,7 +397,7 @@ static void run_load(Columns *c, const Runs *r, uint32_t i, Reg is, Reg at)
 	ins(e, "@$ ld.shared.f32 $, [$+#]", is, r->x[i], at, c->smem.hidden_delta + i * c->block_cols * 4);
 }
 
-/* Runs from row `first` on, up to row `past`. */
+/* Loads runs from row `first` on, up to row `past`. */
 static void runs_load(Columns *c, const Runs *r, Reg first, Reg past)
 {
 	Emit *e = c->k->e;
@@ -420,7 +419,7 @@ static void runs_load(Columns *c, const Runs *r, Reg first, Reg past)
 	label_here(e, end);
 }
 
-/* A loop: few warps execute it, and would wait for instructions. */
+/* A loop, not unrolled: the few warps that execute it would miss the instruction cache. */
 static void runs_add(Columns *c, const Runs *r, Reg sum)
 {
 	Emit *e = c->k->e;
@@ -433,8 +432,8 @@ static void runs_add(Columns *c, const Runs *r, Reg sum)
 	loop_end(e, &l);
 }
 
-/* Warps that sum deltas: one for each part, whose rows it loads when they are there, or one, which may have lists too.
- */
+/* Warps that sum deltas: one per part, which loads its rows when they are complete, or one; 0: a warp with lists
+ * does. */
 static uint32_t bias_warps(const Columns *c)
 {
 	uint32_t warps = c->warps - c->gradient_warps;
@@ -442,7 +441,7 @@ static uint32_t bias_warps(const Columns *c)
 	return !c->step.input_gradient->bias || warps == 1 ? 0 : warps > c->parts ? c->parts : 1;
 }
 
-/* Sums of a part, on top of those of the parts before, which another warp has left in shared memory. */
+/* Continues the sums with the rows of a part. is_left: those of the part before are in shared memory. */
 static void bias_part(Columns *c, const Runs *r, uint32_t part, bool is_left, Reg sum)
 {
 	Emit *e = c->k->e;
@@ -468,7 +467,7 @@ static void bias_part(Columns *c, const Runs *r, uint32_t part, bool is_left, Re
 	spent(c->k, SPENT_KINDS + 8 + 2 * part);
 }
 
-/* warp: its number, of those that sum deltas */
+/* warp: its number among those that sum deltas */
 static void bias_emit(Columns *c, const PlaceNumbers *n, Reg warp)
 {
 	Kernel *k = c->k;
@@ -503,9 +502,9 @@ static void bias_emit(Columns *c, const PlaceNumbers *n, Reg warp)
 	label_here(e, done);
 }
 
-/* ---- weights from inputs ---- */
+/* ---- input weights ---- */
 
-/* The rule, for quad q of an input's weights, and all copies of these; lanes side by side begin with different ones. */
+/* Updates quad q of an input's weights, and all copies; adjacent lanes begin with different copies, in other banks. */
 static void input_weights_update(Columns *c, const PlaceNumbers *n, const Reg g[4], Reg input, Reg q)
 {
 	Kernel *k = c->k;
@@ -523,7 +522,7 @@ static void input_weights_update(Columns *c, const PlaceNumbers *n, const Reg g[
 		store_quad(e, "shared", add(e, first, op2(e, REG_R, "xor.b32", copy, imm(16 * i))), 0, quad.v[1]);
 }
 
-/* Deltas of all rows are there. */
+/* Waits for the deltas of all rows. */
 static void hidden_wait(Columns *c)
 {
 	go_wait(c);
@@ -531,7 +530,7 @@ static void hidden_wait(Columns *c)
 		bar_wait(c, bar_address(c, BAR_HIDDEN + p), c->reg.parity);
 }
 
-/* The input of a rank, and its list. */
+/* The input of a rank (by falling length of lists), and its list. */
 static void list_find(Columns *c, Kernel *one, Reg rank, GradientPart *p)
 {
 	Emit *e = c->k->e;
@@ -541,8 +540,8 @@ static void list_find(Columns *c, Kernel *one, Reg rank, GradientPart *p)
 	p->word = list_word(one, p->input);
 }
 
-/* Lists of a warp: a lane has a quad of columns of one, or of one after the other. Full warps, the others have none:
- * shared memory is what all wait for. Of a single list, all but deltas is loaded before these are there. */
+/* A lane has a list and a quad of columns, or several lists one after the other. As few warps as possible, since shared
+ * memory is the bottleneck. If a lane has one list, it loads all but the deltas before these are complete. */
 static void lists_loop(Columns *c, const PlaceNumbers *n, Reg warp, uint32_t warps)
 {
 	Kernel *k = c->k, *one = update_kernel(c);
@@ -581,8 +580,8 @@ static void lists_loop(Columns *c, const PlaceNumbers *n, Reg warp, uint32_t war
 		loop_end(e, &l);
 }
 
-/* Number of a warp, without those that are dense. The first ones sum deltas, if others have the lists. Where there are
- * enough, they are of one scheduler, which has lists last: what few lanes exchange would wait behind its loads. */
+/* Number of a warp among those that do not form the output gradient. The first ones sum deltas. If there are enough
+ * warps, those are of one scheduler, whose warps get lists last: their shuffles would wait behind loads. */
 static Reg lists_warp(Columns *c)
 {
 	enum { SCHEDULERS = 4 };
@@ -620,6 +619,6 @@ void input_weights_emit(Columns *c)
 	lists_loop(c, &n, op2(e, REG_R, "sub.u32", warp, imm(bias)), warps - bias);
 	ins(e, "bra L#", end);
 	if_end(e, none);
-	hidden_wait(c); /* also without columns: the next phase begins then */
+	hidden_wait(c); /* also without columns: phases must not be skipped */
 	label_here(e, end);
 }

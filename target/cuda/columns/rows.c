@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The passes. In: lists and targets of the update, weights. Out: activations, deltas. Must hold: every sum is one chain
- * in the order of its sources or targets. */
+/* Forward and backward passes, fp32. In: index lists and targets of the update, weights. Out: activations, deltas. Must
+ * hold: every sum is one chain, in the order of its sources or targets. */
 #include "columns.h"
 #include "units.h"
 
@@ -8,7 +8,7 @@ static void fma_to(Emit *e, Reg sum, Reg a, Reg b) { ins(e, "fma.rn.ftz.f32 $, $
 
 /* ---- hidden units ---- */
 
-/* By column, of the block's own: in their place in its group. */
+/* act_t of the block's columns: activations by column, at their place in the unit group. */
 static Reg columns_address(Columns *c)
 {
 	Emit *e = c->k->e;
@@ -18,7 +18,7 @@ static Reg columns_address(Columns *c)
 	           imm(c->smem.act_t));
 }
 
-/* Of the last block that has columns, some may be none: the true unit is there. */
+/* Column n of the block, at `at`. In the last block some columns may not exist: the true unit is stored there. */
 static void column_store(Columns *c, Reg at, uint32_t n, Reg v)
 {
 	Emit *e = c->k->e;
@@ -30,7 +30,7 @@ static void column_store(Columns *c, Reg at, uint32_t n, Reg v)
 		    n * c->smem.column, v);
 }
 
-/* Weights of number `pair` >> 16 * high of a list, of the lane's copy; past the last input is the row of -0. */
+/* Address of the weights of one of two inputs of a list, in the lane's copy. Padding selects the row of -0. */
 static Reg list_weight(Columns *c, Reg copy, Reg pair, uint32_t high)
 {
 	Emit *e = c->k->e;
@@ -39,7 +39,7 @@ static Reg list_weight(Columns *c, Reg copy, Reg pair, uint32_t high)
 	return mad(e, op2(e, REG_R, "min.u32", i, imm(c->inputs + 1)), c->smem.input_w_row, copy);
 }
 
-/* A row: a quad goes to the block that has the row, and by column to the gradient. */
+/* Activations of a row: sent to the block of the row, stored by column for the gradient. */
 static void hidden_row(Columns *c, Reg row)
 {
 	Kernel *k = c->k;
@@ -89,7 +89,7 @@ static void hidden_row(Columns *c, Reg row)
 	}
 }
 
-/* Past the last row; nothing is read, which others may write by now. */
+/* A row past the last one: zeros. Reads nothing, since the prefetching warp may be writing lists. */
 static void hidden_none(Columns *c, Reg row)
 {
 	Emit *e = c->k->e;
@@ -119,8 +119,7 @@ void hidden_emit(Columns *c)
 	if_end(e, none);
 }
 
-/* To the other blocks that have this group of hidden units: copies of the device, a lane for each. Stores would keep
- * loads of other warps waiting. */
+/* To the other blocks of the unit group: bulk copies, a lane each. Remote stores would delay loads of other warps. */
 void activations_send(Columns *c, uint32_t first_warp, uint32_t warps)
 {
 	Kernel *k = c->k;
@@ -143,16 +142,16 @@ void activations_send(Columns *c, uint32_t first_warp, uint32_t warps)
 
 /* ---- outputs ---- */
 
-enum { MAX_THREAD_ROWS = 2 }; /* rows of a thread */
-enum { SETS = 3, TURN = 6 };  /* of operands: that are under way, of a turn of the loop, whose end waits for loads */
+enum { MAX_THREAD_ROWS = 2 };  /* rows of a thread */
+enum { SETS = 3, UNROLL = 6 }; /* of operands: that are under way, of a turn of the loop, whose end waits for loads */
 
-/* A product: sums over sources of rows x, x_step bytes apart, by weights of two or four columns side by side; where
- * `across`, over quads of the weights of each column. */
+/* A product of rows x by weights w: a register tile of thread_rows rows by `wide` columns. Rows are x_step bytes apart.
+ * by_unit: w has sources side by side (backward), else columns (forward). */
 typedef struct Product {
 	uint32_t sources, wide; /* columns of a thread */
 	Reg x, w;
 	uint32_t x_step, x_quad, w_quad;
-	bool across;
+	bool by_unit;
 } Product;
 
 /* Operands of four sources. */
@@ -195,14 +194,15 @@ static void operands_add(Columns *c, const Product *p, const Operands *o, uint32
 	for (uint32_t i = 0; i < sources; i++)
 		for (uint32_t h = 0; h < c->thread_rows; h++)
 			for (uint32_t n = 0; n < p->wide; n++)
-				fma_to(e, sum[h][n], o->x[h][i], p->across ? o->w[n][i] : o->w[i][n]);
+				fma_to(e, sum[h][n], o->x[h][i], p->by_unit ? o->w[n][i] : o->w[i][n]);
 }
 
-/* Sets of operands follow each other: when one was added, it is loaded again. */
+/* Software pipeline: when a set of operands was added, it is loaded again. */
 static void product_emit(Columns *c, const Product *p, Reg sum[][4])
 {
 	Emit *e = c->k->e;
-	uint32_t all = (uint32_t)ceil_div(p->sources, 4), turns = all > SETS ? (all - SETS) / TURN : 0, done = turns * TURN;
+	uint32_t all = (uint32_t)ceil_div(p->sources, 4), turns = all > SETS ? (all - SETS) / UNROLL : 0,
+			 done = turns * UNROLL;
 	Operands o[SETS];
 
 	for (uint32_t i = 0; i < SETS; i++)
@@ -212,12 +212,12 @@ static void product_emit(Columns *c, const Product *p, Reg sum[][4])
 	if (turns) {
 		Loop l = loop_count(e, turns);
 		ins(e, ".pragma \"nounroll\"");
-		for (uint32_t i = 0; i < TURN; i++) {
+		for (uint32_t i = 0; i < UNROLL; i++) {
 			operands_add(c, p, &o[i % SETS], 4, sum);
 			operands_load(c, p, &o[i % SETS], SETS + i);
 		}
-		ins(e, "add.u32 $, $, #", p->x, p->x, p->x_quad * TURN);
-		ins(e, "add.u32 $, $, #", p->w, p->w, p->w_quad * TURN);
+		ins(e, "add.u32 $, $, #", p->x, p->x, p->x_quad * UNROLL);
+		ins(e, "add.u32 $, $, #", p->w, p->w, p->w_quad * UNROLL);
 		loop_end(e, &l);
 	}
 	for (uint32_t i = done; i < all; i++) {
@@ -227,7 +227,7 @@ static void product_emit(Columns *c, const Product *p, Reg sum[][4])
 	}
 }
 
-/* Of columns side by side: two or four. */
+/* Adjacent columns: two or four. */
 static void columns_store(Emit *e, uint32_t wide, Reg at, uint32_t offset, const Reg v[4])
 {
 	if (wide == 4)
@@ -236,7 +236,8 @@ static void columns_store(Emit *e, uint32_t wide, Reg at, uint32_t offset, const
 		ins(e, "st.shared.v2.f32 [$+#], {$, $}", at, offset, v[0], v[1]);
 }
 
-/* Units from net inputs; deltas from errors, which are formed of `late` rows later. first: byte of the first column */
+/* Epilogue: outputs from net inputs, deltas from errors. Outputs are stored, so that a side warp scores them later.
+ * first: byte of the first column */
 static void outputs_end(Columns *c, Reg first, Reg row, Reg sum[4])
 {
 	Kernel *k = c->k;
@@ -271,7 +272,8 @@ static void outputs_end(Columns *c, Reg first, Reg row, Reg sum[4])
 	              add(e, mad(e, at, c->smem.delta_row, add(e, first, k->memory)), imm(c->smem.delta)), 0, sum);
 }
 
-/* A task of the passes: some rows, by some columns. A thread has one, or one after the other. */
+/* A register tile of a thread: rows `group` + i * groups, columns across * wide ... In rounds, if there are more
+ * tiles. */
 typedef struct PassTask {
 	Reg group, across;
 	uint32_t end;
@@ -325,7 +327,7 @@ void outputs_emit(Columns *c)
 	}
 }
 
-/* Quads of rows, to the blocks that have this group of outputs. Rows past the last are 0. */
+/* Quads of rows, to all blocks of the output group. Rows past the last are 0. */
 void deltas_send(Columns *c, uint32_t first, uint32_t warps)
 {
 	Kernel *k = c->k;
@@ -336,7 +338,7 @@ void deltas_send(Columns *c, uint32_t first, uint32_t warps)
 	remark(e, "deltas of outputs to groups");
 	Reg thread = op2(e, REG_R, "sub.u32", c->reg.part_thread, imm(first * 32));
 	Loop l = loop_begin(e, thread, imm(c->outputs * quads), warps * 32);
-	Reg o = divide(e, l.i, quads), quad = modulo(e, l.i, quads, o), v[4], row = mul(e, quad, 4); /* rows side by side */
+	Reg o = divide(e, l.i, quads), quad = modulo(e, l.i, quads, o), v[4], row = mul(e, quad, 4); /* adjacent rows */
 	Reg from = mad(e, add(e, c->reg.first_row, row), c->smem.delta_row, mad(e, o, 4, k->memory)),
 		all = less(e, imm(0), imm(1));
 	for (uint32_t i = 0; i < 4; i++) {
@@ -356,7 +358,8 @@ void deltas_send(Columns *c, uint32_t first, uint32_t warps)
 
 /* ---- hidden units, backward ---- */
 
-/* out: activations of the quad; all are read before the first delta is sent, which lets the next ones be stored. */
+/* Epilogue: deltas from sums. out: activations of the quad; all are read before the first delta is sent, after which
+ * other blocks may store new ones. */
 static void back_end(Columns *c, Reg row, const Reg out[4], Reg to, Reg bar, Reg sum[4])
 {
 	Kernel *k = c->k;

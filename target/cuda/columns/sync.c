@@ -1,26 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* Barriers, in shared memory of each block: LATE, READ and SUMMED count arrivals, the others bytes that blocks store. A
- * phase is an update, so that a wait needs its parity; columns.h says what they order.
+/* mbarriers of each block. OUTPUTS, SCORED and TALLY count arrivals, the others bytes that other blocks store. A
+ * phase is an update, so that its parity is enough for a wait; columns.h lists what the barriers announce.
  *
- * Must hold: nothing of a later phase reaches a barrier before all that belongs to this one. Every block sends deltas
- * of outputs in every update, after it has said what it expects, and after activations. Blocks with weights to outputs
- * wait for the deltas of all before they send new weights, and all blocks wait for these before they send deltas of the
- * next update; the warp that copies waits for the deltas of all before its block ends the update. The dense warps may
- * still be adding then: they have arrived at the end before, when they had read what belongs to the update, and go on
- * with the next one when the first team has begun it. GROUP of the next update may come meanwhile, so there are two of
- * it; that of the one after follows deltas of the next, which their block sends after they have passed its activations.
- * JUDGED comes after TALLIED, which follows it; TALLIED of two updates later, after all blocks have passed it: workers
- * and the warp that copies have passed it before LATE of the next update, which JUDGED of that one follows. The same
- * holds of LATE and READ: workers wait until the next cases are there, and these, or their targets, until verdicts of
- * the update before were formed. Likewise, what is stored was read before: activations of groups and weights to outputs
- * have two places each, by the parity of the update.
+ * Must hold: nothing that belongs to a later phase reaches a barrier before this phase is complete. The argument:
  *
- * bf16: FROM of an update counts the block's warps, when they have made their weights, and the bytes that others with
- * the same columns send; these have used the weights before, since their rows have come back as deltas, or, without
- * rows, have sent their sums to outputs. All warps wait for it before the next update, so that none of the block's
- * memory is used for two updates at a time. DELTA is expected by the one warp that waits for it. Where two warps have a
- * tile, the word of TALLIED also comes with HIDDEN, so that they need not wait twice: a block tells JUDGED when HIDDEN
- * of this update is complete. */
+ * DELTA: every block sends deltas of outputs in every update, after it has declared the bytes that it expects, and
+ * after activations. OUTPUT_W: blocks with output weights wait for the deltas of all before they send new weights,
+ * and all blocks wait for these before they send deltas of the next update. The prefetching warp waits for the
+ * deltas of all before its block ends the update. The gradient's warps may still be adding then: they arrived at the
+ * end before, when they had read what belongs to the update, and begin the next one when the first part has begun
+ * it.
+ *
+ * GROUP of the next update may arrive meanwhile, so there are two; that of the update after next follows deltas of
+ * the next one, which their block sends after it has passed its activations. CHECKED comes after GO, which depends
+ * on it. GO of the update after next comes after all blocks have passed this one: workers and the prefetching warp
+ * pass it before OUTPUTS of the next update, which CHECKED of that update depends on. OUTPUTS and SCORED likewise:
+ * workers wait until the next cases are there; these, or their targets, are copied after the scores of the update
+ * before.
+ *
+ * What is stored must have been read: activations of groups, and output weights, are double buffered by the parity
+ * of the update.
+ *
+ * bf16: INPUT_W of an update counts the block's warps, when they have updated their weights, and the bytes that
+ * blocks with the same columns send. The latter have used the old weights: their rows have come back as deltas or,
+ * if they have no rows, they have sent their slice sums. All warps wait for INPUT_W before the next update, so that
+ * shared memory of a block belongs to one update at a time. DELTA is expected by the one warp that waits for it. If
+ * two warps divide a tile, the word of GO is also sent with HIDDEN, so that they wait once; then a block sends
+ * CHECKED when HIDDEN of this update is complete. */
 #include "columns.h"
 
 enum { MAX_POLLS = 1 << 24 };
@@ -58,11 +64,11 @@ void bar_arrive_warp(Columns *c, Reg at)
 
 Reg alternate_bar(Columns *c, uint32_t bar) { return mad(c->k->e, c->reg.parity, 8, bar_address(c, bar)); }
 
-enum WaitFor { FOR_OWN, FOR_ALL };
+enum WaitScope { WAIT_SHARED, WAIT_CLUSTER };
 
-/* Shared memory of a block is not cached: a wait for stores to it need not empty the cache of the multiprocessor, as
- * one that acquires what was written elsewhere does; registers that were spilled are there. */
-static void polls_emit(Columns *c, Reg at, Reg parity, Reg ended, enum WaitFor what)
+/* A wait for writes to shared memory needs no acquire.cluster, which would invalidate L1, where spilled registers
+ * are. */
+static void polls_emit(Columns *c, Reg at, Reg parity, Reg ended, enum WaitScope scope)
 {
 	static const char *const wait[] = { "mbarrier.try_wait.parity.shared.b64 $, [$], $",
 		                                "mbarrier.try_wait.parity.acquire.cluster.shared.b64 $, [$], $" };
@@ -71,23 +77,23 @@ static void polls_emit(Columns *c, Reg at, Reg parity, Reg ended, enum WaitFor w
 	Reg polls = op1(e, REG_R, "mov.u32", imm(0)), is = reg(e, REG_P);
 
 	label_here(e, top);
-	ins(e, wait[what], is, at, parity);
+	ins(e, wait[scope], is, at, parity);
 	ins(e, "@$ bra L#", is, done);
 	if (ended.type == REG_R)
 		ins(e, "@$ bra L#",
 		    op2(e, REG_P, "setp.ne.u32", load(e, REG_R, "ld.relaxed.cluster.shared.u32", ended, 0), imm(0)), c->done);
 	ins(e, "add.u32 $, $, 1", polls, polls);
 	ins(e, "@$ bra L#", less(e, polls, imm(MAX_POLLS)), top);
-	ins(e, "trap"); /* some block has failed */
+	ins(e, "trap"); /* another block has failed */
 	label_here(e, done);
 	ins(e, "bar.warp.sync 0xffffffff");
 }
 
-void bar_wait(Columns *c, Reg at, Reg parity) { polls_emit(c, at, parity, imm(0), FOR_OWN); }
+void bar_wait(Columns *c, Reg at, Reg parity) { polls_emit(c, at, parity, imm(0), WAIT_SHARED); }
 
-void bar_wait_acquire(Columns *c, Reg at, Reg parity) { polls_emit(c, at, parity, imm(0), FOR_ALL); }
+void bar_wait_acquire(Columns *c, Reg at, Reg parity) { polls_emit(c, at, parity, imm(0), WAIT_CLUSTER); }
 
-void bar_poll(Columns *c, Reg at, Reg parity, Reg ended) { polls_emit(c, at, parity, ended, FOR_OWN); }
+void bar_poll(Columns *c, Reg at, Reg parity, Reg ended) { polls_emit(c, at, parity, ended, WAIT_SHARED); }
 
 void quad_send(Columns *c, Reg is, Reg to, uint32_t offset, const Reg v[4], Reg bar)
 {
