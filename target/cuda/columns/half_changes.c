@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bf16: gradients and the rule. In: rounded activations and deltas. Out: new weights and rule state; rounded weights to
- * outputs in all blocks. Must hold: rows of a slice are added in steps of 16 from 0 on, sums of slices in order. */
+/* Gradient and rule, bf16. In: bf16 activations and deltas. Out: new weights and rule state; new bf16 weights in all
+ * blocks that use them. Must hold: rows of a slice are added in steps of 16 from 0 on, slice sums in order. */
 #include "columns.h"
 
 enum { TILE = 512, SLICE = 32 };
@@ -11,12 +11,14 @@ static void sums_start(Emit *e, Reg sum[4], float value)
 		sum[i] = op1(e, REG_F, "mov.f32", imm_f(value));
 }
 
-/* ---- weights to outputs: sums of the block's slices ---- */
+/* ---- output weights: sums of the block's slices ---- */
 
-/* Sums of a slice of the block's rows, of some tiles. */
+/* A tile of the gradient, summed over a slice of the block's rows. */
 typedef struct SliceSum {
-	Reg a, b, to, bar; /* addresses: operands; where sums go */
-	Reg sum[4], fa[2][4], fb[2][2];
+	Reg a, b;    /* addresses of operands */
+	Reg to, bar; /* cluster addresses: of the sums, of their barrier */
+	Reg sum[4];
+	Reg fa[2][4], fb[2][2]; /* fragments of two steps */
 } SliceSum;
 
 static SliceSum slice_sum_new(Columns *c, Reg tile)
@@ -70,9 +72,9 @@ void half_slice_sums(Columns *c, uint32_t first, uint32_t warps)
 	loop_end(e, &l);
 }
 
-/* ---- weights to outputs: the block's tiles ---- */
+/* ---- output weights: the block's tiles ---- */
 
-/* Sums of a lane are pairs of rows 8 apart: two lanes make quads of them, the first one of the upper row. */
+/* A fragment has pairs of two rows 8 apart: two adjacent lanes exchange pairs, so that each has a quad of one row. */
 static void lanes_quad(Columns *c, const Reg sum[4], Reg q[4])
 {
 	Emit *e = c->k->e;
@@ -88,7 +90,7 @@ static void lanes_quad(Columns *c, const Reg sum[4], Reg q[4])
 	}
 }
 
-/* Number i of the blocks, from this one on. */
+/* Block i, counted from this one on: not all blocks send to the same one at the same time. */
 static Reg rotated_rank(Columns *c, uint32_t i)
 {
 	Emit *e = c->k->e;
@@ -97,7 +99,7 @@ static Reg rotated_rank(Columns *c, uint32_t i)
 	return op3(e, REG_R, "selp.u32", rank, add(e, rank, imm(-c->blocks)), less(e, rank, imm(c->blocks)));
 }
 
-/* New weights to all blocks, for the next update: of a tile, 8 bytes of each lane side by side. */
+/* Sends new weights of a tile to all blocks, for the next update: 8 bytes per lane, contiguous. */
 static void tile_send(Columns *c, Reg down, Reg across, const Reg w[4])
 {
 	Kernel *k = c->k;
@@ -160,7 +162,7 @@ static void block_tile_update(Columns *c, const PlaceNumbers *n, uint32_t slot)
 	if_end(e, none);
 }
 
-/* Sums of the block's tiles, of the next update. */
+/* Declares the slice sums of the next update. */
 static void slice_sums_expect(Columns *c)
 {
 	Emit *e = c->k->e;
@@ -175,7 +177,7 @@ static void slice_sums_expect(Columns *c)
 	if_end(e, other);
 }
 
-/* Numbers of the rule are those of this update until the copying warp has been told. */
+/* Parameters in shared memory are those of this update until the prefetching warp passes NAMED_END. */
 void half_output_weights_loop(Columns *c)
 {
 	Emit *e = c->k->e;
@@ -193,22 +195,23 @@ void half_output_weights_loop(Columns *c)
 	updates_end(c, &l);
 }
 
-/* ---- weights from inputs ---- */
+/* ---- input weights ---- */
 
-/* Some tiles of 16 inputs by 8 columns side by side, of a warp. */
+/* Adjacent tiles of 16 inputs by 8 columns, of a warp. */
 struct InputTiles {
-	Reg tile, first;  /* down, in the block; the slice that comes next */
-	Reg a, b;         /* addresses of the lane's words of inputs and of deltas, in that slice */
-	uint32_t slices;  /* sums of so many are kept apart */
-	Reg (*own)[4];    /* [slices][tiles] */
-	Reg (*sum)[4];    /* [tiles] */
-	Reg (*f)[2][4];   /* [slices]: operands of inputs */
+	Reg tile;         /* number among the block's tiles of inputs */
+	Reg first;        /* next slice */
+	Reg a, b;         /* addresses of the lane's inputs and deltas in that slice */
+	uint32_t slices;  /* in registers at the same time */
+	Reg (*own)[4];    /* [slices][tiles] sum of a slice */
+	Reg (*sum)[4];    /* [tiles] sum of all slices so far */
+	Reg (*f)[2][4];   /* [slices] fragments of inputs */
 	RuleQuad *weight; /* [tiles] */
 	PlaceNumbers rule;
 };
 typedef struct InputTiles InputTiles;
 
-/* Operands of 32 rows. */
+/* Fragments of inputs: a slice. */
 static void slice_fragments(Columns *c, const InputTiles *x, uint32_t slice)
 {
 	Kernel *k = c->k;
@@ -235,7 +238,7 @@ static void slice_multiply(Columns *c, const InputTiles *x, uint32_t slice, cons
 	}
 }
 
-/* Sums of the warp's slices; operands of the first `ahead` are there. */
+/* Sums of the warp's slices. Fragments of the first `ahead` were made before. */
 static void slices_multiply(Columns *c, const InputTiles *x, uint32_t ahead)
 {
 	Reg zero[4];
@@ -248,7 +251,7 @@ static void slices_multiply(Columns *c, const InputTiles *x, uint32_t ahead)
 	}
 }
 
-/* Those that have rows, in order. */
+/* Adds sums of slices that have rows, in order. */
 static void slices_join(Columns *c, const InputTiles *x)
 {
 	Emit *e = c->k->e;
@@ -263,7 +266,7 @@ static void slices_join(Columns *c, const InputTiles *x)
 	}
 }
 
-/* Number i of the other blocks that have the same columns. */
+/* Block i of the others that have the same columns. */
 static Reg other_share(Columns *c, uint32_t i)
 {
 	Emit *e = c->k->e;
@@ -274,8 +277,8 @@ static Reg other_share(Columns *c, uint32_t i)
 	return mad(e, h->group, h->shares, share);
 }
 
-/* New weights of a tile: rounded ones, and what sums begin with, in all blocks that have the columns. Most tiles have
- * 16 inputs, so that no lane has anything to decide. */
+/* Stores new weights of a tile in all blocks that have the columns: bf16, or initial values of sums. Tiles of 16 inputs
+ * take a path without branches. */
 static void tile_publish(Columns *c, Reg row, uint32_t j, const Reg w[4])
 {
 	Kernel *k = c->k;
@@ -317,7 +320,7 @@ static void tile_publish(Columns *c, Reg row, uint32_t j, const Reg w[4])
 	label_here(e, end);
 }
 
-/* Numbers of the rule; weights and their state. */
+/* Loads parameters of the rule, master weights and their state. */
 static void weights_load(Columns *c, InputTiles *x)
 {
 	Emit *e = c->k->e;
@@ -332,7 +335,7 @@ static void weights_load(Columns *c, InputTiles *x)
 	}
 }
 
-/* New weights, rounded. */
+/* Applies the rule and publishes new weights. */
 static void input_tiles_update(Columns *c, const InputTiles *x)
 {
 	Kernel *k = c->k;
@@ -341,7 +344,7 @@ static void input_tiles_update(Columns *c, const InputTiles *x)
 	Reg row = mad(e, add(e, half_first_tile(c), x->tile), 16, k->half->row_of_lane);
 
 	spent(k, SPENT_KINDS + 8);
-	if (h->shares > 1) { /* others have used the weights of this update: those that have rows */
+	if (h->shares > 1) { /* blocks without rows have used the old weights when their slice sums are here */
 		uint32_t all = if_begin(e, less(e, c->reg.rows, imm(16 * (h->shares - 1) + 1)));
 		bar_wait(c, bar_address(c, BAR_DELTA), c->reg.parity);
 		if_end(e, all);
@@ -358,7 +361,7 @@ static void input_tiles_put(Columns *c, const InputTiles *x)
 		quad_put(c, &x->weight[j]);
 }
 
-/* Tiles that are number `tile` down in the block; the warp's slices begin with `first`. */
+/* Tiles of input tile `tile` of the block; the warp's slices begin with `first`. */
 static InputTiles *input_tiles_new(Columns *c, Reg tile, uint32_t first)
 {
 	Kernel *k = c->k;
@@ -383,7 +386,7 @@ static InputTiles *input_tiles_new(Columns *c, Reg tile, uint32_t first)
 	return x;
 }
 
-/* Tiles of this block, down. */
+/* Input tiles of this block. */
 static Reg tiles_down(Columns *c)
 {
 	Emit *e = c->k->e;
@@ -393,7 +396,7 @@ static Reg tiles_down(Columns *c)
 	return op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", end, first), imm(h->block_input_tiles));
 }
 
-/* ---- each warp has all slices of its tiles ---- */
+/* ---- a warp has all slices of its tiles ---- */
 
 void half_input_weights(Columns *c)
 {
@@ -421,11 +424,11 @@ void half_input_weights(Columns *c)
 	bar_arrive_warp(c, bar_address(c, BAR_INPUT_W));
 }
 
-/* ---- two warps have a tile: one without rows the first half of its slices, one with rows the others ---- */
+/* ---- two warps divide the slices of a tile: one without rows has the first half, one with rows the rest ---- */
 
-enum { SLICES_AHEAD = 4 }; /* whose operands are made before deltas are there */
+enum { SLICES_AHEAD = 4 }; /* whose fragments of inputs are made before deltas arrive */
 
-/* The barrier of two warps that have a tile. Of 16 in a block, others have 1, 2, 4, 6, and 8 to 11. */
+/* Named barrier of the two warps of a tile: one that is free. Of 16, 1, 2, 4, 6 and 8 to 11 have other uses. */
 static Reg chain_named(Columns *c, Reg tile)
 {
 	const uint32_t named = 0x0fedc753; /* 4 bits each: HALF_CHAINS of them */
@@ -442,7 +445,7 @@ static Reg prefix_at(Columns *c, Reg tile)
 	           imm(c->half->smem.prefix));
 }
 
-/* Number of the warp's tile, if there is one. */
+/* Number of the warp's tile. */
 static Reg warp_tile(Columns *c, uint32_t half)
 {
 	return half ? c->reg.warp : op2(c->k->e, REG_R, "sub.u32", c->reg.warp, imm(c->pass_warps));
@@ -453,7 +456,7 @@ static Reg has_tile(Columns *c, uint32_t half)
 	return op2(c->k->e, REG_P, "and.pred", c->reg.has_columns, less(c->k->e, warp_tile(c, half), tiles_down(c)));
 }
 
-/* A warp without a tile makes operands of another one's: registers that only some define would be kept all the time. */
+/* A warp without a tile makes fragments of another one's: registers defined in a branch would be live all the time. */
 InputTiles *half_input_begin(Columns *c, uint32_t half)
 {
 	Emit *e = c->k->e;
@@ -466,7 +469,7 @@ InputTiles *half_input_begin(Columns *c, uint32_t half)
 	return x;
 }
 
-/* Deltas are there; the word that came with them says whether the job goes on. */
+/* Waits for deltas. The word that comes with them says whether the job goes on. */
 static void half_multiply(Columns *c, const InputTiles *x, uint32_t half)
 {
 	Emit *e = c->k->e;
@@ -508,7 +511,7 @@ void half_input_second(Columns *c)
 		load_quad_to(e, "shared", x->sum[j], prefix_at(c, x->tile), j * TILE);
 	slices_join(c, x);
 	input_tiles_update(c, x);
-	bar_arrive_warp(c, bar_address(c, BAR_INPUT_W)); /* others wait for no more than this */
+	bar_arrive_warp(c, bar_address(c, BAR_INPUT_W)); /* others wait for nothing after this */
 	input_tiles_put(c, x);
 	ins(e, "bra L#", end);
 	if_end(e, none);

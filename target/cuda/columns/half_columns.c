@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* bf16: the plan, weights, and the loop of updates of the workers. In: steps of the device. Out: where things are, or
- * why there is no such kernel.
+/* bf16: plan, weights, and the loop over updates of the workers. In: steps of the device. Out: offsets in shared
+ * memory, or why there is no such kernel.
  *
- * Blocks have columns of hidden units and rows as columns.h says; products and gradients are those of tensor cores, in
- * the order of doc/arithmetic.md. Inputs are bits. Eight columns are a tile: where there are more blocks than tiles,
- * several blocks share columns. All of them have the rounded weights; each computes the activations of some rows, and
- * the gradient and the rule for some inputs, all rows, and sends new weights to the others (FROM).
+ * Columns and rows are divided as columns.h says; products run on tensor cores, in the order of doc/arithmetic.md.
+ * Inputs are bits. A column tile has eight columns: if there are more blocks than tiles, several blocks share
+ * columns. All of them have the bf16 weights; each computes the activations of some rows, and gradient and rule for
+ * some inputs, over all rows, and sends new weights to the others (INPUT_W).
  *
- * Activations go to the block of the row as floats, since slopes need these; deltas of hidden units come back rounded,
- * to all blocks of the column. A block forms the gradient of weights to outputs of its own slices; these weights are
- * tiles of 16 by 8, and sums of slices go to the block of the tile (DELTA), which joins them in order, applies the rule
- * and sends new weights to all, for the next update (counted by its ACT).
+ * Activations are sent as fp32, since slopes need them; deltas of hidden units return in bf16, to all blocks of the
+ * column. A block forms the output gradient of its own slices of rows. Master weights are tiles of 16 by 8; slice
+ * sums are sent to the block of the tile (DELTA), which adds them in order, applies the rule and sends new weights
+ * to all, for the next update (ACT counts them).
  *
- * What an update waits for is latency, of the network between blocks and of chains of products. So operands of bits are
- * made before what they are multiplied with is there, and half of the warps turn bits and form sums of weights to
- * outputs while the others have the rows. A tile of weights from inputs has two warps, if there are enough: one without
- * rows sums the first slices, one with rows those that follow, and goes on when the sum of the first is there. No
- * worker waits for verdicts, for the rule of weights to outputs, or twice for other blocks between deltas and weights.
- * What a warp sends lies side by side in the other block as its lanes have it: the network takes 32 bytes that lie
- * apart as long as 64 to 128 that do not.
+ * An update is bound by latency: of messages between blocks and of chains of products. Therefore operands made of
+ * bits are ready before the other operand arrives; half of the warps transpose bits and form slice sums while the
+ * others have the rows; a tile of input weights has two warps, if there are enough, of which one sums the first
+ * slices and the other the rest. No worker waits for scores, for the rule of output weights, or twice between deltas
+ * and weights. What a warp sends is contiguous in the receiver's memory, in the order of its lanes: 32 scattered
+ * bytes take the network as long as 64 to 128 contiguous ones.
  *
- * Every block has a tile of weights to outputs, and all blocks send all of their slices in every update, also those
- * without rows, after they have said what they expect; weights from inputs are there (FROM) only when the block has
- * waited for these. So barriers of all blocks are in the same update, and sync.c says the rest. No warp is in an update
- * while another one of its block is in the update before or after: all wait for FROM. */
+ * Every block has a tile of output weights, and all blocks send all of their slice sums in every update, also those
+ * without rows, after they have declared what they expect; INPUT_W is complete only when the block has waited for
+ * these. So barriers of all blocks are in the same update; sync.c has the rest. No warp is in an update while
+ * another one of its block is in the one before or after: all wait for INPUT_W. */
 #include "columns.h"
 #include "units.h"
 
@@ -62,7 +61,8 @@ static const char *steps_find(Columns *c)
 	return NULL;
 }
 
-/* Is the gradient that of all links from columns of one buffer, and perhaps the true unit, to those of another? */
+/* Is the gradient that of all links of panel p, from `sources` units, and perhaps the true one, at column `col`, to
+ * `targets` units? */
 static bool is_gradient(const DeviceStep *g, const DevicePanel *p, uint32_t sources, uint32_t targets, uint32_t col)
 {
 	bool by_source = g->a == BUF_ACT;
@@ -73,7 +73,7 @@ static bool is_gradient(const DeviceStep *g, const DevicePanel *p, uint32_t sour
 	       (!bias || (p->bias == sources && p->bias_across != by_source));
 }
 
-/* Do the steps fit together? */
+/* Does each step read what the one before writes? */
 static const char *steps_check(const Columns *c)
 {
 	const DeviceStep *x = c->step.hidden, *o = c->step.outputs, *b = c->step.back, *g = c->step.output_gradient;
@@ -88,7 +88,7 @@ static const char *steps_check(const Columns *c)
 	return c->step.errors && c->step.errors->c == BUF_DELTA ? NULL : "errors";
 }
 
-/* Tiles of all warps that share rows are there. */
+/* Can `split` warps divide the column tiles of a product evenly? */
 static bool splits(uint32_t cols, uint32_t split)
 {
 	return ceil_div(ceil_div(cols, 8), split) * split * 8 <= round_up(cols, 16);
@@ -198,7 +198,7 @@ const char *half_columns_plan(Columns *c)
 	return k->bytes > s->shared ? "shared memory" : NULL;
 }
 
-/* ---- the beginning and the end of a job ---- */
+/* ---- prologue and epilogue of a job ---- */
 
 void half_registers(Columns *c)
 {
@@ -215,7 +215,7 @@ void half_registers(Columns *c)
 	h->bits_shift = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", c->reg.lane, imm(3)), imm(2));
 }
 
-/* The column of ones. */
+/* The column of ones, for the weights from the true unit. */
 void half_columns_begin(Columns *c)
 {
 	Kernel *k = c->k;
@@ -231,17 +231,19 @@ void half_columns_begin(Columns *c)
 	loop_end(e, &l);
 }
 
-/* A weight that a thread moves; real: P */
+/* A weight that a thread moves. */
 typedef struct Place {
 	const DevicePanel *panel;
-	const DeviceStep *gradient;   /* its own */
-	Reg source, target, real, at; /* at: address of the weight in shared memory */
-	uint32_t size;                /* bytes to its state */
+	const DeviceStep *gradient; /* of the panel */
+	Reg source, target;
+	Reg real;      /* P: it is a weight, not padding */
+	Reg at;        /* address in shared memory */
+	uint32_t size; /* bytes from a variable to the next */
 } Place;
 
 static bool by_source(const Place *p) { return p->gradient->a == BUF_ACT; }
 
-/* Its place in the panel. */
+/* Its place in the panel, in global memory. */
 static Reg panel_place(Emit *e, const Place *p)
 {
 	return by_source(p) ? mad(e, p->source, p->panel->row, p->target) : mad(e, p->target, p->panel->row, p->source);
@@ -280,7 +282,7 @@ static Reg half_load(Kernel *k, const Place *p)
 	return h;
 }
 
-/* Row and column of value i of a lane, from the first ones of a tile on. */
+/* Row and column of value i of a lane's fragment of a tile. */
 static Reg value_row(Emit *e, Reg first, Reg lane, Reg i)
 {
 	return add(e, add(e, first, op2(e, REG_R, "shr.u32", lane, imm(2))),
@@ -294,7 +296,7 @@ static Reg value_col(Emit *e, Reg first, Reg lane, Reg i)
 	return add(e, add(e, first, pair), op2(e, REG_R, "and.b32", i, imm(1)));
 }
 
-/* Of the block's tiles. */
+/* Master input weights of the block, and their state. */
 static void input_weights_move(Columns *c, bool out)
 {
 	Kernel *k = c->k;
@@ -317,7 +319,7 @@ static void input_weights_move(Columns *c, bool out)
 	loop_end(e, &l);
 }
 
-/* All rounded weights to the block's columns, and what sums begin with. */
+/* bf16 input weights of the block's columns, and initial values of sums. */
 static void input_w_load(Columns *c)
 {
 	Kernel *k = c->k;
@@ -372,7 +374,7 @@ static void block_tiles_move(Columns *c, bool out)
 	}
 }
 
-/* All rounded weights to outputs, and what sums begin with. */
+/* All bf16 output weights, and initial values of sums. */
 static void output_w_load(Columns *c)
 {
 	Kernel *k = c->k;
@@ -411,11 +413,10 @@ void half_weights_move(Columns *c, bool out)
 
 /* ---- updates ---- */
 
-/* Rows of the update, up to the end of a slice. */
+/* Rounds rows up to whole slices. */
 static Reg whole_slices(Emit *e, Reg rows) { return op2(e, REG_R, "and.b32", add(e, rows, imm(31)), imm(~31u)); }
 
-/* Rounded weights that other blocks with the same columns send: pairs of columns of their inputs, and of the true
- * unit. */
+/* Bytes that other blocks with the same columns send: bf16 weights of their inputs, fp32 ones of the true unit. */
 static Reg input_w_bytes(Columns *c)
 {
 	Emit *e = c->k->e;
@@ -465,9 +466,9 @@ static void stores_expect(Columns *c, Reg new_weights)
 	if_end(e, other);
 }
 
-/* Warps without rows make words of inputs, and sums of weights to outputs when deltas are there. What all need of the
- * others, and the cases of the next update, they have when they meet; so has the warp that copies these read TALLIED,
- * which is used again two updates later, after LATE of the next one. */
+/* Warps without rows transpose inputs, and form slice sums of the output gradient when deltas are there. At
+ * NAMED_OUTPUTS and NAMED_TRANSPOSED all have what they need of each other, and the cases of the next update; the
+ * prefetching warp has read GO by then, which is used again two updates later, after OUTPUTS of the next one. */
 static void row_warps_emit(Columns *c)
 {
 	Kernel *k = c->k;
@@ -527,7 +528,7 @@ void half_workers(Columns *c)
 	ins(e, "mov.u32 $, #", sent, c->half->output_w_bytes);
 	updates_end(c, &l);
 	spent(k, SPENT_GRADIENT);
-	/* weights that are still on their way */
+	/* drain: weights of the last update are still being sent */
 	registers_derive(c);
 	half_input_w_wait(c);
 	uint32_t other = if_begin(e, same(e, k->tid, imm(c->workers - 1)));

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* bf16: the passes. In: bits and targets of the update, rounded weights. Out: activations in the block of the row,
- * deltas of outputs, deltas of hidden units in the block of the column. Must hold: a sum begins with its start and adds
- * sources in steps of 16, in order. */
+/* Forward and backward passes, bf16. In: inputs (bits) and targets of the update, bf16 weights. Out: activations in the
+ * block of the row, deltas of outputs, deltas of hidden units in the blocks of the column. Must hold: a sum begins with
+ * its initial value and adds sources in steps of 16, in order. */
 #include "columns.h"
 #include "units.h"
 
-enum { AHEAD = 4 }; /* steps of 16 sources whose loads are under way together */
+enum { AHEAD = 4 }; /* steps of 16 sources whose loads are in flight together */
 enum { SLICE = 32 };
-enum { NAMED_TILES = 8 }; /* barriers of warps that share rows */
+enum { NAMED_TILES = 8 }; /* first of the named barriers of warps that share a tile of rows */
 
-enum { ACT_TILE = 512 }; /* bytes of activations of 16 rows by 8 columns: a quad for each lane */
+enum { ACT_TILE = 512 }; /* bytes of a fragment of 16 rows by 8 columns: a quad per lane */
 
 static uint32_t act_across(const Columns *c) { return (uint32_t)round_up(c->hidden, 16) / 8; }
 
@@ -24,7 +24,7 @@ static void pair_load(Emit *e, Reg v[2], Reg at, uint32_t offset)
 	ins(e, "ld.shared.v2.f32 {$, $}, [$+#]", v[0], v[1], at, offset);
 }
 
-/* Steps of 16 inputs of 16 rows from `row` on, as operands. */
+/* Fragments of 16 rows from `row` on: `steps` steps of 16 inputs. */
 static void rows_fragments(Columns *c, Reg row, uint32_t first, uint32_t steps, Reg (*f)[4])
 {
 	Kernel *k = c->k;
@@ -52,11 +52,10 @@ static void hidden_start(Columns *c, Reg (*sum)[4])
 	}
 }
 
-/* Net inputs of 16 rows from `row` on. Operands of the first steps are made before weights are there, if these are
- * waited for. */
+/* Net inputs of 16 rows from `row` on. waits: for input weights, after fragments of the first steps are made. */
 static void hidden_sums(Columns *c, Reg row, bool waits, Reg (*sum)[4])
 {
-	enum { AT_ONCE = 14, LOADS = 4 }; /* steps; loads that are under way */
+	enum { AT_ONCE = 14, LOADS = 4 }; /* steps; loads in flight */
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const HalfColumns *h = c->half;
@@ -83,7 +82,7 @@ static void hidden_sums(Columns *c, Reg row, bool waits, Reg (*sum)[4])
 	}
 }
 
-/* Tile j of the block's columns, 16 rows from `row` on, to the blocks of the rows. */
+/* Sends activations of column tile j, 16 rows from `row` on, to the block of the rows. */
 static void hidden_send(Columns *c, Reg row, uint32_t j, Reg sum[4])
 {
 	Kernel *k = c->k;
@@ -109,8 +108,8 @@ static void hidden_tile(Columns *c, Reg row)
 		hidden_send(c, row, j, sum[j]);
 }
 
-/* Blocks with the same columns alternate over tiles of rows. All warps wait for weights, so that none of the block is
- * in the update before. */
+/* Blocks with the same columns alternate over tiles of rows. All warps wait for input weights, so that none of the
+ * block is still in the update before. */
 void half_hidden(Columns *c)
 {
 	Emit *e = c->k->e;
@@ -137,8 +136,8 @@ void half_hidden(Columns *c)
 	label_here(e, end);
 }
 
-/* Words of the block's inputs for the gradient, all rows: squares of 32 by 32 bits, two at a time for each warp, since
- * instructions of one wait for each other. */
+/* Transposes the block's inputs, of all rows: squares of 32 by 32 bits. A warp has two at a time: instruction-level
+ * parallelism. */
 void half_transpose_inputs(Columns *c)
 {
 	Kernel *k = c->k;
@@ -172,18 +171,22 @@ void half_transpose_inputs(Columns *c)
 
 /* ---- rows of the block ---- */
 
-/* Of a warp: 16 rows, some tiles of each product. */
+/* A warp has 16 rows and some column tiles of each product. */
 typedef struct RowTile {
-	Reg tile, side; /* of the block's; which of the warps that share it */
-	Reg base, row;  /* first row, in the block; that of the lane */
-	Reg real[2];    /* P: rows, 8 apart, of the batch */
-	Reg act, act_h; /* addresses of the lane's first pair */
-	Reg to;         /* of weights to outputs, of this update */
+	Reg tile;    /* of rows, in the block */
+	Reg side;    /* which of the warps that share it */
+	Reg base;    /* first row of the tile, in the block */
+	Reg row;     /* first row of the lane; it also has the one 8 further */
+	Reg real[2]; /* P: these rows are of the batch, not padding */
+	Reg act;     /* address: fp32 fragments of the lane */
+	Reg act_h;   /* address: bf16 activations, the lane's first pair */
+	Reg to;      /* address: output weights of this update */
 } RowTile;
 
-/* Tiles of a product: the first one, R, and how many. */
+/* Column tiles of a product that a warp has. */
 typedef struct Side {
-	Reg first, col; /* col: the lane's first column */
+	Reg first; /* tile */
+	Reg col;   /* first column of the lane */
 	uint32_t tiles;
 } Side;
 
@@ -215,7 +218,7 @@ static RowTile row_tile(Columns *c)
 	return x;
 }
 
-/* What a lane has of 8 columns of the tile of rows: pairs of two rows. */
+/* The lane's fragment of 8 columns: pairs of two rows. */
 static void act_load(Columns *c, Reg at, uint32_t tile, Reg v[2][2])
 {
 	Reg q[4];
@@ -225,7 +228,7 @@ static void act_load(Columns *c, Reg at, uint32_t tile, Reg v[2][2])
 		v[i / 2][i % 2] = q[i];
 }
 
-/* For the gradient: the warps of the tile store some steps each, without branches. */
+/* bf16 activations, for the gradient: the warps of the tile store some steps each, without branches. */
 static void acts_store(Columns *c, const RowTile *x, Reg (*f)[4])
 {
 	Emit *e = c->k->e;
@@ -249,8 +252,8 @@ static void acts_store(Columns *c, const RowTile *x, Reg (*f)[4])
 		}
 }
 
-/* Operands of a product with weights to outputs, which lie side by side for an output: forward, or, by depth, back. Of
- * some steps, for pairs of tiles. */
+/* Fragments of output weights, which are contiguous for an output: of some steps, for pairs of column tiles. by_depth:
+ * for the backward pass. */
 typedef Reg OutputWeights[AHEAD][TILES_WIDE / 2][4];
 
 static void output_w_load(Columns *c, const RowTile *x, const Side *side, bool by_depth, uint32_t first, uint32_t steps,
@@ -277,7 +280,7 @@ static void step_multiply(Emit *e, const Side *side, const Reg f[4], Reg (*w)[4]
 		multiply_add(e, sum[j], f, w[j / 2] + 2 * (j % 2), NULL);
 }
 
-/* Net inputs of outputs. f: operands of rows */
+/* Net inputs of outputs. f: fragments of activations, which are returned */
 static void outputs_sums(Columns *c, const RowTile *x, const Side *side, Reg (*f)[4], Reg (*sum)[4])
 {
 	Emit *e = c->k->e;
@@ -304,7 +307,7 @@ static void outputs_sums(Columns *c, const RowTile *x, const Side *side, Reg (*f
 	}
 }
 
-/* In: net inputs. Out: deltas of outputs, in shared memory. */
+/* Epilogue. In: net inputs. Out: deltas of outputs, in shared memory. */
 static void outputs_end(Columns *c, const RowTile *x, const Side *side, Sums *sums)
 {
 	Kernel *k = c->k, *one = update_kernel(c);
@@ -324,11 +327,11 @@ static void outputs_end(Columns *c, const RowTile *x, const Side *side, Sums *su
 
 /* ---- deltas of hidden units ---- */
 
-/* What is there before deltas of outputs are. */
+/* Operands of the backward pass that are loaded before deltas of outputs are there. */
 typedef struct Back {
 	Side side;
 	Reg slope[TILES_WIDE][4];
-	bool ahead; /* weights, too: they are few */
+	bool ahead; /* also the weights: they are few */
 	OutputWeights w;
 } Back;
 
@@ -351,7 +354,7 @@ static void back_load(Columns *c, const RowTile *x, Back *b)
 		output_w_load(c, x, &b->side, true, 0, steps, b->w);
 }
 
-/* Of rows of the first half of the slices, or of the others. */
+/* The HIDDEN barrier of a row: two warps divide the slices, each waits for its half. */
 static Reg hidden_bar(Columns *c, Reg row)
 {
 	Emit *e = c->k->e;
@@ -362,7 +365,7 @@ static Reg hidden_bar(Columns *c, Reg row)
 	return op3(e, REG_R, "selp.u32", bar, bar_address(c, BAR_HIDDEN + 1), less(e, row, imm(c->rows / 2)));
 }
 
-/* Deltas of a tile, a pair of columns for each of two rows, to the blocks of their columns. */
+/* Sends the deltas of a tile, a pair of columns for each of two rows, to the blocks of their columns. */
 static void hidden_back(Columns *c, const RowTile *x, Reg first, uint32_t side_tiles, uint32_t j, const Reg pair[2])
 {
 	Kernel *k = c->k;
@@ -413,7 +416,7 @@ static void back_pass(Columns *c, const RowTile *x, Back *b)
 	}
 }
 
-/* Rows of a slice that has any are sent, others have no deltas. */
+/* A tile without rows: deltas of outputs are 0. If its slice has rows, its deltas of hidden units are sent, too. */
 static void rows_none(Columns *c, const RowTile *x)
 {
 	Kernel *k = c->k;

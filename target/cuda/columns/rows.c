@@ -142,8 +142,11 @@ void activations_send(Columns *c, uint32_t first_warp, uint32_t warps)
 
 /* ---- outputs ---- */
 
-enum { MAX_THREAD_ROWS = 2 };  /* rows of a thread */
-enum { SETS = 3, UNROLL = 6 }; /* of operands: that are under way, of a turn of the loop, whose end waits for loads */
+enum { MAX_THREAD_ROWS = 2 };
+enum {
+	SETS = 3,
+	UNROLL = 6
+}; /* sets of operands whose loads are in flight; of an iteration, whose end waits for them */
 
 /* A product of rows x by weights w: a register tile of thread_rows rows by `wide` columns. Rows are x_step bytes apart.
  * by_unit: w has sources side by side (backward), else columns (forward). */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Side warps of every block, beside those that compute. One copies cases and tables ahead, one forms errors and
- * verdicts. In: tables of the schedule, outputs. Out: lists and targets in shared memory, an update ahead; errors and
- * verdicts in the block that forms the tally. */
+/* Side warps of every block. SIDE_PREFETCH: in: tables of the schedule; out: index lists and targets in shared memory,
+ * one update ahead. SIDE_SCORE: in: outputs; out: errors and scores of rows, in the block that forms the tally. Must
+ * hold: cases are overwritten only when nothing reads them any more. */
 #include "columns.h"
 
-/* What is known of later updates. */
+/* What SIDE_PREFETCH has loaded of later updates. */
 typedef struct Ahead {
-	Reg cycle;                                     /* number of the next update in the cycle */
-	Reg number[MAX_LANE_ROWS], own[MAX_LANE_ROWS]; /* cases of the next update: of all rows, of the block's */
-	Reg rows, param;                               /* of the next update, */
-	Reg after, cases;                              /* and of the one after it: rows, D */
+	Reg cycle;                 /* number of the next update in the cycle */
+	Reg number[MAX_LANE_ROWS]; /* of the next update: cases of all rows, of this lane */
+	Reg own[MAX_LANE_ROWS];    /* of the next update: cases of the block's rows, of this lane */
+	Reg rows, param;           /* of the next update */
+	Reg after, cases;          /* of the update after it: rows; number of its first case (D) */
 } Ahead;
 
 Reg next_in_cycle(Columns *c, Reg x)
@@ -23,7 +24,7 @@ Reg next_in_cycle(Columns *c, Reg x)
 
 /* ---- tables ---- */
 
-/* An update has one leaf, and that one chunk, of the same number. */
+/* Update, leaf and chunk have the same number: an update has one leaf, of one chunk. */
 void chunk_load(Columns *c, Reg number, Reg rows, Reg cases)
 {
 	Kernel *k = c->k;
@@ -41,7 +42,7 @@ static void param_load(Columns *c, Reg number, Reg param)
 	ins(k->e, "ld.global.nc.u32 $, [$+#]", param, update, (uint32_t)offsetof(DeviceUpdate, param));
 }
 
-/* Numbers of cases, 0 past the last row; under way. */
+/* Starts loads of case numbers; 0 past the last row. */
 static void numbers_load(Columns *c, const Ahead *a, Reg cases, Reg rows)
 {
 	Kernel *k = c->k;
@@ -58,11 +59,11 @@ static void numbers_load(Columns *c, const Ahead *a, Reg cases, Reg rows)
 	}
 }
 
-/* ---- copies, under way ---- */
+/* ---- asynchronous copies: cp.async ---- */
 
 static Reg case_of(Columns *c, Reg number) { return op2(c->k->e, REG_R, "and.b32", number, imm(ROW_CASE)); }
 
-/* Index lists by row. */
+/* Index lists by row (CSR). */
 static void lists_copy(Columns *c, const Ahead *a, Reg to)
 {
 	Kernel *k = c->k;
@@ -77,7 +78,7 @@ static void lists_copy(Columns *c, const Ahead *a, Reg to)
 	}
 }
 
-/* bf16: a bit of each input, by row. */
+/* bf16: inputs as bits, by row. */
 static void bits_copy(Columns *c, const Ahead *a, Reg to)
 {
 	Kernel *k = c->k;
@@ -92,7 +93,7 @@ static void bits_copy(Columns *c, const Ahead *a, Reg to)
 	}
 }
 
-/* Index lists by input. */
+/* Index lists by input (CSC), prebuilt. */
 static void image_copy(Columns *c, Reg number, Reg to)
 {
 	Emit *e = c->k->e;
@@ -127,7 +128,7 @@ static void targets_copy(Columns *c, const Ahead *a, Reg to, Reg rows)
 	}
 }
 
-/* Inputs of an update, which verdicts do not read. */
+/* Inputs of an update: scores do not read them. */
 static void inputs_copy(Columns *c, const Ahead *a, Reg to)
 {
 	remark(c->k->e, "inputs of an update");
@@ -139,8 +140,8 @@ static void inputs_copy(Columns *c, const Ahead *a, Reg to)
 	}
 }
 
-/* The rest: targets, numbers of the rule, and how many rows. */
-static void targets_and_numbers(Columns *c, const Ahead *a, Reg to)
+/* The rest: targets, parameters of the rule, the number of rows. */
+static void rest_copy(Columns *c, const Ahead *a, Reg to)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
@@ -170,7 +171,7 @@ static Ahead ahead_new(Columns *c)
 	return a;
 }
 
-/* Tables of update `cycle` and of the one after it; all that a copy of the first needs. */
+/* Loads tables of update `cycle`, which its copies need, and of the one after it. */
 static void tables_load(Columns *c, const Ahead *a)
 {
 	Reg cases = reg(c->k->e, REG_D);
@@ -189,7 +190,7 @@ void prefetch_first(Columns *c)
 
 	tables_load(c, &a);
 	inputs_copy(c, &a, c->reg.cases);
-	targets_and_numbers(c, &a, c->reg.cases);
+	rest_copy(c, &a, c->reg.cases);
 	ins(e, "cp.async.wait_all");
 	if_end(e, other);
 }
@@ -206,8 +207,8 @@ void prefetch_loop(Columns *c)
 	UpdateLoop l = updates_begin(c);
 	if (!c->half)
 		inputs_copy(c, &a, next_cases(c));
-	targets_and_numbers(c, &a, next_cases(c));
-	/* tables: of the update after the next one, then of that after it */
+	rest_copy(c, &a, next_cases(c));
+	/* advance: tables of the update after the next one, and of the one after that */
 	ins(e, "mov.u32 $, $", a.rows, a.after);
 	numbers_load(c, &a, a.cases, a.rows);
 	ins(e, "mov.u32 $, $", a.cycle, next_in_cycle(c, a.cycle));
@@ -219,25 +220,25 @@ void prefetch_loop(Columns *c)
 	go_wait(c);
 	if (c->half)
 		warps_arrive(c, imm(NAMED_TRANSPOSED), c->warps + 1);
-	for (uint32_t p = 0; p < c->parts && !c->half; p++) /* then no block is an update behind: sync.c */
+	for (uint32_t p = 0; p < c->parts && !c->half; p++) /* no block is an update behind: sync.c */
 		bar_wait(c, bar_address(c, BAR_DELTA + p), c->reg.parity);
 	warps_sync(c, imm(NAMED_END), c->warps + (c->half ? 2 : 1));
 	if (c->half)
-		inputs_copy(c, &a, c->reg.cases); /* of the update after the next one; its targets when verdicts are formed */
-	bar_wait(c, alternate_bar(c, BAR_SCORED), c->reg.pair_parity); /* then the next cases may replace these */
+		inputs_copy(c, &a, c->reg.cases); /* of the update after the next one; its targets come after SCORED */
+	bar_wait(c, alternate_bar(c, BAR_SCORED), c->reg.pair_parity); /* targets may be overwritten */
 	updates_end(c, &l);
 }
 
-/* ---- errors and verdicts ---- */
+/* ---- scores ---- */
 
-/* Is the error of one of the block's rows no number? */
+/* CHECKED: tells the last block whether the error of some row of this block is not finite. */
 static void checked_send(void *of, Reg bad)
 {
 	Columns *c = of;
 	Emit *e = c->k->e;
 	Reg any = reg(e, REG_R), last = imm(c->blocks - 1);
 
-	for (uint32_t i = 0; i < stop_words(c); i++) /* what is told next belongs to the phase after this one */
+	for (uint32_t i = 0; i < stop_words(c); i++) /* the GO that follows also counts at HIDDEN: of the next phase */
 		bar_wait(c, bar_address(c, BAR_HIDDEN + i), c->reg.parity);
 	ins(e, "vote.sync.ballot.b32 $, $, 0xffffffff", any, bad);
 	uint32_t other = if_begin(e, same(e, c->reg.lane, imm(0)));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Side warps that form tallies and decide whether the job goes on. In: errors and verdicts of rows. Out: tallies of
- * epochs; a word for all blocks, before they make an update.
+/* Side warps that form tallies and decide whether the job goes on. In: errors and scores of rows. Out: tallies of
+ * epochs; GO, for all blocks, before each update.
  *
- * The chain of the sums of an update takes longer than an update: blocks take turns, and the last block joins what they
- * have, in order. Only the end of an epoch whose tally may end the job waits for it. Must hold: when rows of an update
- * are sent, those of the one before at the same place have been summed; TALLIED says so too. */
+ * The chain of sums of a tally takes longer than an update: blocks alternate, and the last block joins their tallies
+ * in order. An update waits for a tally only at the end of an epoch, if it may end the job. Must hold: scores of an
+ * update are sent after those of the update before at the same place were summed; GO implies it. */
 #include "columns.h"
 
-/* Every so many updates: the tally of one. */
+/* SIDE_TALLY: every tally_blocks-th update. */
 void tally_loop(Columns *c)
 {
 	Kernel *k = c->k;
@@ -48,7 +48,7 @@ void tally_loop(Columns *c)
 
 /* ---- the last block ---- */
 
-/* All blocks may make the update, or none. */
+/* GO: all blocks make the update, or none. */
 static void go_send(Columns *c, Reg stop)
 {
 	Emit *e = c->k->e;
@@ -64,7 +64,7 @@ static void go_send(Columns *c, Reg stop)
 	ins(e, "bar.warp.sync 0xffffffff");
 }
 
-/* Blocks that form tallies wait for no more rows. */
+/* Ends the loops of blocks that form tallies. */
 static void end_send(Columns *c)
 {
 	Emit *e = c->k->e;
@@ -75,12 +75,12 @@ static void end_send(Columns *c)
 	if_end(e, none);
 }
 
-/* Tallies that have not been joined: the number of the first one, the same in the cycle. */
+/* The first tally that was not joined yet. */
 typedef struct Joined {
-	Reg next, cycle;
+	Reg next, cycle; /* its number in the job, in the cycle */
 } Joined;
 
-/* Up to that of update `end`. */
+/* Joins the tallies of all updates before `end`. */
 static void tallies_join(Columns *c, const Joined *j, Reg end)
 {
 	Kernel *k = c->k;
@@ -98,7 +98,7 @@ static void tallies_join(Columns *c, const Joined *j, Reg end)
 	ins(e, "max.u32 $, $, $", j->next, j->next, end);
 }
 
-/* Is there an error in this update that is no number? */
+/* Not 0 if some error of this update is not finite. */
 static Reg bad_load(Columns *c)
 {
 	Emit *e = c->k->e;
@@ -109,8 +109,8 @@ static Reg bad_load(Columns *c)
 	return any;
 }
 
-/* Update by update: the one before was without errors that are no numbers. At the end of an epoch, others wait until
- * its tally is there, if it may end the job. */
+/* SIDE_DECIDE: an update may be made if all errors of the one before were finite. At the end of an epoch whose tally
+ * may end the job, it waits for that tally. */
 void decide_loop(Columns *c)
 {
 	Kernel *k = c->k;
@@ -138,7 +138,7 @@ void decide_loop(Columns *c)
 	tallies_join(c, &joined, i);
 	if_end(e, later);
 	ins(e, "@$ bra L#", is_last, last);
-	/* weights of the update before are finite, or not: all have been made */
+	/* all weights of the update before were made: it is known whether they are finite */
 	for (uint32_t p = 0; p < c->parts; p++)
 		bar_wait(c, bar_address(c, BAR_DELTA + p), c->reg.parity);
 	Reg stop = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, stop));
@@ -148,7 +148,7 @@ void decide_loop(Columns *c)
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", stop, imm(0)), stops);
 	label_here(e, go);
 	go_send(c, imm(0));
-	/* rows of update i + 1 go where those of i + 1 - tallies were */
+	/* scores of update i + 1 overwrite those of i + 1 - tally_blocks */
 	Reg end = add(e, i, imm(2));
 	tallies_join(c, &joined,
 	             op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", end, imm(c->tally_blocks)), imm(c->tally_blocks)));
