@@ -384,14 +384,6 @@ Kernel *update_kernel(Columns *c)
 
 /* ---- prologue ---- */
 
-static Reg special(Emit *e, const char *name)
-{
-	Reg r = reg(e, REG_R);
-
-	buf_printf(&e->text, "\tmov.u32 %%r%u, %s;\n", r.n, name);
-	return r;
-}
-
 static void fill(Columns *c, uint32_t at, uint32_t bytes, float value)
 {
 	Emit *e = c->k->e;
@@ -473,9 +465,9 @@ static void registers_begin(Columns *c)
 	Kernel *k = c->k;
 	Emit *e = k->e;
 
-	k->memory = special(e, "memory");
-	k->tid = special(e, "%tid.x");
-	k->block = k->member = special(e, "%ctaid.x");
+	k->memory = special_register(e, "memory");
+	k->tid = special_register(e, "%tid.x");
+	k->block = k->member = special_register(e, "%ctaid.x");
 	k->team = k->leaf_number = op1(e, REG_R, "mov.u32", imm(0));
 	k->my_rows = reg(e, REG_R);
 	c->reg.rows = reg(e, REG_R);
@@ -528,13 +520,7 @@ void updates_end(Columns *c, const UpdateLoop *l)
 	ins(e, "@$ bra L#", less(e, c->reg.update, updates_load(c)), l->top);
 }
 
-Reg updates_load(Columns *c)
-{
-	Reg updates = reg(c->k->e, REG_R);
-
-	ins(c->k->e, "ld.param.u32 $, [job+#]", updates, (uint32_t)offsetof(Job, updates));
-	return updates;
-}
+Reg updates_load(Columns *c) { return param_load(c->k->e, REG_R, offsetof(Job, updates)); }
 
 /* Is it the thread that declares the bytes to expect? One of the first part, which begins an update. */
 static Reg is_expecting(Columns *c) { return same(c->k->e, c->k->tid, imm(c->part_warps * 32 - 1)); }

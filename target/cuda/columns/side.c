@@ -16,9 +16,8 @@ typedef struct Ahead {
 Reg next_in_cycle(Columns *c, Reg x)
 {
 	Emit *e = c->k->e;
-	Reg next = add(e, x, imm(1)), cycle = reg(e, REG_R);
+	Reg next = add(e, x, imm(1)), cycle = param_load(e, REG_R, offsetof(Job, updates_cycle));
 
-	ins(e, "ld.param.u32 $, [job+#]", cycle, (uint32_t)offsetof(Job, updates_cycle));
 	return op3(e, REG_R, "selp.u32", next, imm(0), less(e, next, cycle));
 }
 
@@ -34,7 +33,7 @@ void chunk_load(Columns *c, Reg number, Reg rows, Reg cases)
 	ins(k->e, "ld.global.nc.u64 $, [$+#]", cases, chunk, (uint32_t)offsetof(DeviceChunk, cases));
 }
 
-static void param_load(Columns *c, Reg number, Reg param)
+static void param_number_load(Columns *c, Reg number, Reg param)
 {
 	Kernel *k = c->k;
 	Reg update = place(k->e, POINTER(k, update), number, sizeof(DeviceUpdate));
@@ -177,7 +176,7 @@ static void tables_load(Columns *c, const Ahead *a)
 	Reg cases = reg(c->k->e, REG_D);
 
 	chunk_load(c, a->cycle, a->rows, cases);
-	param_load(c, a->cycle, a->param);
+	param_number_load(c, a->cycle, a->param);
 	chunk_load(c, next_in_cycle(c, a->cycle), a->after, a->cases);
 	numbers_load(c, a, cases, a->rows);
 }
@@ -212,7 +211,7 @@ void prefetch_loop(Columns *c)
 	ins(e, "mov.u32 $, $", a.rows, a.after);
 	numbers_load(c, &a, a.cases, a.rows);
 	ins(e, "mov.u32 $, $", a.cycle, next_in_cycle(c, a.cycle));
-	param_load(c, a.cycle, a.param);
+	param_number_load(c, a.cycle, a.param);
 	chunk_load(c, next_in_cycle(c, a.cycle), a.after, a.cases);
 	ins(e, "cp.async.wait_all");
 	if (c->half)

@@ -17,30 +17,6 @@
  */
 enum { SUM_LANES = 16, UNROLLED_WORK = 1024, HIDDEN_AHEAD = 24 };
 
-Reg param_d(Emit *e, size_t field)
-{
-	Reg d = reg(e, REG_D);
-
-	ins(e, "ld.param.u64 $, [job+#]", d, (uint32_t)field);
-	return d;
-}
-
-Reg param_r(Emit *e, size_t field)
-{
-	Reg r = reg(e, REG_R);
-
-	ins(e, "ld.param.u32 $, [job+#]", r, (uint32_t)field);
-	return r;
-}
-
-Reg special_register(Emit *e, const char *name)
-{
-	Reg r = reg(e, REG_R);
-
-	buf_printf(&e->text, "\tmov.u32 %%r%u, %s;\n", r.n, name);
-	return r;
-}
-
 static Reg move_f(Emit *e, float x) { return op1(e, REG_F, "mov.f32", imm_f(x)); }
 static bool is_constant(Reg r, float x) { return r.type == REG_FLOAT && r.n == imm_f(x).n; }
 
@@ -73,9 +49,9 @@ static Reg philox(Emit *e, Reg link, Reg key0, Reg key1)
 
 static Reg seed_of(Emit *e, Reg number)
 {
-	Reg stride = param_r(e, offsetof(LaneJob, stride)), d = reg(e, REG_D);
+	Reg stride = param_load(e, REG_R, offsetof(LaneJob, stride)), d = reg(e, REG_D);
 
-	ins(e, "mad.wide.u32 $, $, $, $", d, number, stride, param_d(e, offsetof(LaneJob, first)));
+	ins(e, "mad.wide.u32 $, $, $, $", d, number, stride, param_load(e, REG_D, offsetof(LaneJob, first)));
 	return d;
 }
 
@@ -94,17 +70,19 @@ static void weights_make(Emit *e, const LaneSource *s, Reg thread, Reg count, Re
 	Reg key1 = op1(e, REG_R, "cvt.u32.u64", op2(e, REG_D, "shr.u64", seed, imm(32)));
 	Reg bits = op2(e, REG_R, "shr.u32", philox(e, link, key0, key1), imm(8));
 	Reg unit = op2(e, REG_G, "mul.rn.f64", op1(e, REG_G, "cvt.rn.f64.u32", bits), literal(e, 1 / 16777216.0));
-	Reg range = place(e, param_d(e, offsetof(LaneJob, range)), link, 16);
+	Reg range = place(e, param_load(e, REG_D, offsetof(LaneJob, range)), link, 16);
 	Reg low = load(e, REG_G, "ld.global.nc.f64", range, 0), width = load(e, REG_G, "ld.global.nc.f64", range, 8);
 	Reg w = op2(e, REG_G, "add.rn.f64", low, op2(e, REG_G, "mul.rn.f64", width, unit));
-	ins(e, "st.global.f32 [$], $", place(e, param_d(e, offsetof(LaneJob, w)), i, 4),
+	ins(e, "st.global.f32 [$], $", place(e, param_load(e, REG_D, offsetof(LaneJob, w)), i, 4),
 	    op1(e, REG_F, "cvt.rn.f32.f64", w));
-	Reg start = place(e, param_d(e, offsetof(LaneJob, start)), link, 4);
-	Reg to = place(e, place(e, param_d(e, offsetof(LaneJob, state)), number, s->states * pitch(s) * 4), link, 4);
+	Reg start = place(e, param_load(e, REG_D, offsetof(LaneJob, start)), link, 4);
+	Reg to =
+		place(e, place(e, param_load(e, REG_D, offsetof(LaneJob, state)), number, s->states * pitch(s) * 4), link, 4);
 	for (uint32_t v = 0; v < s->states; v++)
 		ins(e, "st.global.f32 [$+#], $", to, v * pitch(s) * 4,
 		    load(e, REG_F, "ld.global.nc.f32", start, v * pitch(s) * 4));
-	ins(e, "@$ st.global.u32 [$], 0", same(e, link, imm(0)), place(e, param_d(e, offsetof(LaneJob, epoch)), number, 4));
+	ins(e, "@$ st.global.u32 [$], 0", same(e, link, imm(0)),
+	    place(e, param_load(e, REG_D, offsetof(LaneJob, epoch)), number, 4));
 	ins(e, "add.u32 $, $, $", i, i, threads);
 	ins(e, "bra L#", top);
 	label_here(e, done);
@@ -383,15 +361,15 @@ static void case_loaded(Lanes *k, Reg c)
 {
 	Emit *e = k->e;
 	const LaneSource *s = k->s;
-	Reg x = place(e, param_d(e, offsetof(LaneJob, x)), c, s->net->inputs * 4);
-	Reg y = place(e, param_d(e, offsetof(LaneJob, y)), c, s->net->outputs * 4);
+	Reg x = place(e, param_load(e, REG_D, offsetof(LaneJob, x)), c, s->net->inputs * 4);
+	Reg y = place(e, param_load(e, REG_D, offsetof(LaneJob, y)), c, s->net->outputs * 4);
 
 	for (uint32_t i = 0; i < s->net->inputs; i++)
 		k->act[s->input[i]] = load(e, REG_F, "ld.global.nc.f32", x, 4 * i);
 	for (uint32_t n = 0; n < s->net->outputs; n++)
 		k->y[n] = load(e, REG_F, "ld.global.nc.f32", y, 4 * n);
 	lane_forward(k, false);
-	case_rest(k, load(e, REG_R, "ld.global.nc.u32", place(e, param_d(e, offsetof(LaneJob, top)), c, 4), 0));
+	case_rest(k, load(e, REG_R, "ld.global.nc.u32", place(e, param_load(e, REG_D, offsetof(LaneJob, top)), c, 4), 0));
 }
 
 static void case_sparse(Lanes *k, Reg c)
@@ -490,7 +468,7 @@ Reg lane_ends(Lanes *k)
 
 Reg row_of(Lanes *k, size_t field, Reg number, uint32_t rows)
 {
-	return place(k->e, param_d(k->e, field), number, rows * pitch(k->s) * 4);
+	return place(k->e, param_load(k->e, REG_D, field), number, rows * pitch(k->s) * 4);
 }
 
 static void seed_load(Lanes *k)
@@ -505,7 +483,7 @@ static void seed_load(Lanes *k)
 	for (uint32_t v = 0; v < s->states; v++)
 		for (uint32_t l = 0; l < pitch(s); l += 4)
 			load_quad_to(e, "global", k->state[v] + l, state, 4 * (v * pitch(s) + l));
-	ins(e, "ld.global.u32 $, [$]", k->epoch, place(e, param_d(e, offsetof(LaneJob, epoch)), k->seed, 4));
+	ins(e, "ld.global.u32 $, [$]", k->epoch, place(e, param_load(e, REG_D, offsetof(LaneJob, epoch)), k->seed, 4));
 	if (k->sparse)
 		sparse_put(k);
 }
@@ -524,9 +502,9 @@ static void seed_hand_over(Lanes *k)
 	for (uint32_t v = 0; v < s->states; v++)
 		for (uint32_t l = 0; l < pitch(s); l += 4)
 			store_quad(e, "global", state, 4 * (v * pitch(s) + l), k->state[v] + l);
-	ins(e, "st.global.u32 [$], $", place(e, param_d(e, offsetof(LaneJob, epoch)), k->seed, 4), k->epoch);
-	ins(e, "atom.global.add.u32 $, [$], 1", number, param_d(e, offsetof(LaneJob, handed_count)));
-	ins(e, "st.global.u32 [$], $", place(e, param_d(e, offsetof(LaneJob, handed)), number, 4), k->seed);
+	ins(e, "st.global.u32 [$], $", place(e, param_load(e, REG_D, offsetof(LaneJob, epoch)), k->seed, 4), k->epoch);
+	ins(e, "atom.global.add.u32 $, [$], 1", number, param_load(e, REG_D, offsetof(LaneJob, handed_count)));
+	ins(e, "st.global.u32 [$], $", place(e, param_load(e, REG_D, offsetof(LaneJob, handed)), number, 4), k->seed);
 }
 
 void seed_store(Lanes *k)
@@ -534,9 +512,9 @@ void seed_store(Lanes *k)
 	Emit *e = k->e;
 	Reg number = reg(e, REG_R);
 
-	ins(e, "atom.global.add.u32 $, [$], 1", number, param_d(e, offsetof(LaneJob, ended)));
+	ins(e, "atom.global.add.u32 $, [$], 1", number, param_load(e, REG_D, offsetof(LaneJob, ended)));
 	Reg at = row_of(k, offsetof(LaneJob, end_w), number, 1);
-	Reg to = place(e, param_d(e, offsetof(LaneJob, result)), number, sizeof(LaneResult));
+	Reg to = place(e, param_load(e, REG_D, offsetof(LaneJob, result)), number, sizeof(LaneResult));
 	if (k->sparse)
 		sparse_get(k);
 	if (k->right_late)
@@ -556,8 +534,8 @@ Reg seed_number(Lanes *k, Reg i)
 	Emit *e = k->e;
 	Reg goes_on = less(e, i, k->listed), number = reg(e, REG_R);
 
-	ins(e, "@!$ atom.global.add.u32 $, [$], 1", goes_on, number, param_d(e, offsetof(LaneJob, next)));
-	ins(e, "@$ ld.global.u32 $, [$]", goes_on, number, place(e, param_d(e, offsetof(LaneJob, list)), i, 4));
+	ins(e, "@!$ atom.global.add.u32 $, [$], 1", goes_on, number, param_load(e, REG_D, offsetof(LaneJob, next)));
+	ins(e, "@$ ld.global.u32 $, [$]", goes_on, number, place(e, param_load(e, REG_D, offsetof(LaneJob, list)), i, 4));
 	return number;
 }
 
@@ -567,7 +545,7 @@ static void seed_take(Lanes *k, Reg i, uint32_t done)
 	Emit *e = k->e;
 
 	ins(e, "mov.u32 $, $", k->seed, seed_number(k, i));
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->seed, param_r(e, offsetof(LaneJob, count))), done);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->seed, param_load(e, REG_R, offsetof(LaneJob, count))), done);
 	seed_load(k);
 }
 
@@ -578,7 +556,7 @@ Reg list_next(Lanes *k)
 
 	ins(e, "mov.u32 $, $", i, k->listed);
 	uint32_t all = if_begin(e, less(e, k->threads, k->listed));
-	ins(e, "atom.global.add.u32 $, [$], 1", i, param_d(e, offsetof(LaneJob, taken)));
+	ins(e, "atom.global.add.u32 $, [$], 1", i, param_load(e, REG_D, offsetof(LaneJob, taken)));
 	ins(e, "add.u32 $, $, $", i, i, k->threads);
 	if_end(e, all);
 	return i;
@@ -589,10 +567,10 @@ static void train_lanes(Lanes *k, Reg thread)
 {
 	Emit *e = k->e;
 	uint32_t top = label(e), done = label(e);
-	Reg ended = param_d(e, offsetof(LaneJob, ended)), stop = param_r(e, offsetof(LaneJob, stop)),
+	Reg ended = param_load(e, REG_D, offsetof(LaneJob, ended)), stop = param_load(e, REG_R, offsetof(LaneJob, stop)),
 		so_far = reg(e, REG_R);
 
-	k->listed = load(e, REG_R, "ld.global.nc.u32", param_d(e, offsetof(LaneJob, listed)), 0);
+	k->listed = load(e, REG_R, "ld.global.nc.u32", param_load(e, REG_D, offsetof(LaneJob, listed)), 0);
 	seed_take(k, thread, done);
 	label_here(e, top);
 	ins(e, "ld.relaxed.gpu.global.u32 $, [$]", so_far, ended); /* in time for the end of the epoch */
@@ -694,10 +672,10 @@ void lanes_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared)
 	for (uint32_t v = 0; v < s->states; v++)
 		k.state[v] = registers(&k, pitch(s));
 	Reg tid = special_register(e, "%tid.x"), block = special_register(e, "%ctaid.x");
-	Reg blocks = special_register(e, "%nctaid.x"), mode = param_r(e, offsetof(LaneJob, mode));
+	Reg blocks = special_register(e, "%nctaid.x"), mode = param_load(e, REG_R, offsetof(LaneJob, mode));
 	Reg warp = op2(e, REG_R, "shr.u32", tid, imm(5)), lane = op2(e, REG_R, "and.b32", tid, imm(31));
 	uint32_t train = unless_begin(e, op2(e, REG_P, "setp.ne.u32", mode, imm(LANES_MAKE)));
-	weights_make(e, s, mad(e, block, s->threads, tid), param_r(e, offsetof(LaneJob, count)),
+	weights_make(e, s, mad(e, block, s->threads, tid), param_load(e, REG_R, offsetof(LaneJob, count)),
 	             mul(e, blocks, s->threads));
 	ins(e, "ret");
 	if_end(e, train);

@@ -117,9 +117,7 @@ typedef struct Lanes {
 } Lanes;
 
 static inline uint32_t pitch(const LaneSource *s) { return (uint32_t)round_up(s->net->links, 4); }
-Reg param_d(Emit *e, size_t field); /* of the LaneJob */
-Reg param_r(Emit *e, size_t field);
-Reg special_register(Emit *e, const char *name);
+bool is_input(const LaneSource *s, Unit u);
 Lanes lanes_begin(const LaneSource *s, Arena *a); /* registers of weights and of numbers of the seed */
 void lane_forward(Lanes *k, bool outputs);
 Reg errors_lane(Lanes *k); /* of the case; deltas of outputs */

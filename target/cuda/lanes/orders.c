@@ -4,22 +4,6 @@
  * shared memory: numbers of 16 bits. */
 #include "lanes.h"
 
-static Reg order_param(Emit *e, uint32_t type, size_t field)
-{
-	Reg r = reg(e, type);
-
-	ins(e, type == REG_D ? "ld.param.u64 $, [job+#]" : "ld.param.u32 $, [job+#]", r, (uint32_t)field);
-	return r;
-}
-
-static Reg special(Emit *e, const char *name)
-{
-	Reg r = reg(e, REG_R);
-
-	buf_printf(&e->text, "\tmov.u32 %%r%u, %s;\n", r.n, name);
-	return r;
-}
-
 /* Fisher-Yates, inside-out: i gets the number of some j up to i, which gets i. */
 static void block_shuffle(Emit *e, Reg mine, Reg size, Reg block, Reg epoch, Reg seed)
 {
@@ -44,18 +28,19 @@ void orders_text(uint32_t threads, Arena *a, Buf *out)
 	Emit *e = NEW(a, 1, Emit);
 
 	e->text.arena = a;
-	Reg tid = special(e, "%tid.x"), grid = special(e, "%nctaid.x"), number = special(e, "%ctaid.x");
-	Reg blocks = order_param(e, REG_R, offsetof(OrderJob, blocks)),
-		tasks = order_param(e, REG_R, offsetof(OrderJob, tasks));
-	Reg mine = mad(e, tid, 2 * SHUFFLE_BLOCK, special(e, "memory")), i = reg(e, REG_R);
+	Reg tid = special_register(e, "%tid.x"), grid = special_register(e, "%nctaid.x"),
+		number = special_register(e, "%ctaid.x");
+	Reg blocks = param_load(e, REG_R, offsetof(OrderJob, blocks)),
+		tasks = param_load(e, REG_R, offsetof(OrderJob, tasks));
+	Reg mine = mad(e, tid, 2 * SHUFFLE_BLOCK, special_register(e, "memory")), i = reg(e, REG_R);
 	uint32_t top = label(e), done = label(e);
 
 	ins(e, "mov.u32 $, $", i, mad(e, number, threads, tid));
 	label_here(e, top);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", i, tasks), done);
 	Reg epoch_number = op2(e, REG_R, "div.u32", i, blocks);
-	Reg block = place(e, order_param(e, REG_D, offsetof(OrderJob, block)), i, sizeof(OrderBlock));
-	Reg epoch = place(e, order_param(e, REG_D, offsetof(OrderJob, epoch)), epoch_number, sizeof(OrderEpoch));
+	Reg block = place(e, param_load(e, REG_D, offsetof(OrderJob, block)), i, sizeof(OrderBlock));
+	Reg epoch = place(e, param_load(e, REG_D, offsetof(OrderJob, epoch)), epoch_number, sizeof(OrderEpoch));
 	Reg first = load(e, REG_R, "ld.global.nc.u32", block, offsetof(OrderBlock, first));
 	Reg at = load(e, REG_R, "ld.global.nc.u32", block, offsetof(OrderBlock, at));
 	Reg size = load(e, REG_R, "ld.global.nc.u32", block, offsetof(OrderBlock, size));
@@ -63,7 +48,7 @@ void orders_text(uint32_t threads, Arena *a, Buf *out)
 	              load(e, REG_R, "ld.global.nc.u32", epoch, offsetof(OrderEpoch, number)),
 	              load(e, REG_D, "ld.global.nc.u64", epoch, offsetof(OrderEpoch, seed)));
 	Reg start = load(e, REG_D, "ld.global.nc.u64", epoch, offsetof(OrderEpoch, at));
-	Reg to = op2(e, REG_D, "add.u64", order_param(e, REG_D, offsetof(OrderJob, to)), start);
+	Reg to = op2(e, REG_D, "add.u64", param_load(e, REG_D, offsetof(OrderJob, to)), start);
 	to = place(e, to, at, 4);
 	Loop l = loop_begin(e, imm(0), size, 1);
 	Reg x = load(e, REG_R, "ld.shared.u16", mad(e, l.i, 2, mine), 0);

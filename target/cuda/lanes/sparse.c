@@ -10,7 +10,7 @@
 
 #include "lanes.h"
 
-static bool is_input(const LaneSource *s, Unit u)
+bool is_input(const LaneSource *s, Unit u)
 {
 	for (uint32_t i = 0; i < s->net->inputs; i++)
 		if (s->input[i] == u)
@@ -106,7 +106,7 @@ void sparse_begin(Lanes *k, Reg tid)
 {
 	Emit *e = k->e;
 	const SparsePlan *p = k->sparse;
-	Reg memory = special_register(e, "memory"), rows = param_d(e, offsetof(LaneJob, rows));
+	Reg memory = special_register(e, "memory"), rows = param_load(e, REG_D, offsetof(LaneJob, rows));
 	Loop l = loop_begin(e, tid, imm((uint32_t)k->s->cases * p->row_words), k->s->threads);
 
 	ins(e, "st.shared.u32 [$], $", mad(e, l.i, 4, memory),

@@ -32,14 +32,6 @@ typedef struct TeamPlan {
 	TeamLink *link;              /* [slots][threads] */
 } TeamPlan;
 
-static bool is_input(const LaneSource *s, Unit u)
-{
-	for (uint32_t i = 0; i < s->net->inputs; i++)
-		if (s->input[i] == u)
-			return true;
-	return false;
-}
-
 /* Links whose sources are inputs, or those whose are not, in whole slots. */
 static void slots_add(TeamPlan *p, const LaneSource *s, bool inputs)
 {
@@ -149,7 +141,7 @@ static void slots_load(Teams *t)
 {
 	Emit *e = t->k.e;
 	const TeamPlan *p = t->p;
-	Reg at = place(e, param_d(e, offsetof(LaneJob, link)), t->member, sizeof(TeamLink));
+	Reg at = place(e, param_load(e, REG_D, offsetof(LaneJob, link)), t->member, sizeof(TeamLink));
 
 	t->slot = NEW(&t->k.s->cx->scratch, p->slots + 1, Slot);
 	for (uint32_t i = 0; i < p->slots; i++) {
@@ -177,8 +169,8 @@ static void case_load_once(Teams *t)
 	Emit *e = t->k.e;
 	const LaneSource *s = t->k.s;
 	Reg c = op2(e, REG_R, "min.u32", t->member, imm((uint32_t)s->cases - 1));
-	Reg x = place(e, param_d(e, offsetof(LaneJob, x)), c, s->net->inputs * 4);
-	Reg y = place(e, param_d(e, offsetof(LaneJob, y)), c, s->net->outputs * 4);
+	Reg x = place(e, param_load(e, REG_D, offsetof(LaneJob, x)), c, s->net->inputs * 4);
+	Reg y = place(e, param_load(e, REG_D, offsetof(LaneJob, y)), c, s->net->outputs * 4);
 	Reg column = add(e, t->block, mul(e, t->member, 4));
 
 	for (uint32_t i = 0; i < s->net->inputs; i++) {
@@ -190,7 +182,7 @@ static void case_load_once(Teams *t)
 	}
 	for (uint32_t n = 0; n < s->net->outputs; n++)
 		t->k.y[n] = load(e, REG_F, "ld.global.nc.f32", y, 4 * n);
-	t->top = load(e, REG_R, "ld.global.nc.u32", place(e, param_d(e, offsetof(LaneJob, top)), c, 4), 0);
+	t->top = load(e, REG_R, "ld.global.nc.u32", place(e, param_load(e, REG_D, offsetof(LaneJob, top)), c, 4), 0);
 	ins(e, "st.shared.f32 [$+#], 0f3f800000", t->mine, t->p->ones);
 	t->has = less(e, t->member, imm((uint32_t)s->cases));
 	barrier_block(e);
@@ -333,11 +325,11 @@ static void team_take(Teams *t, Reg i, Reg asks)
 	if_end(e, others);
 	ins(e, "shfl.sync.idx.b32 $, $, $, 31, 0xffffffff", number, number, t->leader);
 	uint32_t goes_on = if_begin(e, asks);
-	ins(e, "setp.ge.u32 $, $, $", t->idle, number, param_r(e, offsetof(LaneJob, count)));
+	ins(e, "setp.ge.u32 $, $, $", t->idle, number, param_load(e, REG_R, offsetof(LaneJob, count)));
 	ins(e, "selp.u32 $, 0, $, $", k->seed, number, t->idle);
 	Reg w = row_of(k, offsetof(LaneJob, w), k->seed, 1);
 	Reg state = row_of(k, offsetof(LaneJob, state), k->seed, s->states);
-	ins(e, "ld.global.u32 $, [$]", k->epoch, place(e, param_d(e, offsetof(LaneJob, epoch)), k->seed, 4));
+	ins(e, "ld.global.u32 $, [$]", k->epoch, place(e, param_load(e, REG_D, offsetof(LaneJob, epoch)), k->seed, 4));
 	for (uint32_t n = 0; n < t->p->slots; n++) {
 		Slot *slot = &t->slot[n];
 		ins(e, "ld.global.f32 $, [$]", slot->w, place(e, w, slot->at, 1));
@@ -360,7 +352,7 @@ static void teams_train(Teams *t, Reg number)
 	uint32_t begun = label(e), top = label(e), done = label(e);
 	Reg any = reg(e, REG_P), always = op2(e, REG_P, "setp.eq.u32", imm(0), imm(0));
 
-	k->listed = load(e, REG_R, "ld.global.nc.u32", param_d(e, offsetof(LaneJob, listed)), 0);
+	k->listed = load(e, REG_R, "ld.global.nc.u32", param_load(e, REG_D, offsetof(LaneJob, listed)), 0);
 	team_take(t, number, always);
 	label_here(e, begun);
 	ins(e, "vote.sync.all.pred $, $, 0xffffffff", any, t->idle);

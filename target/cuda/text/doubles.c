@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The error of a softmax row from its net inputs alone, in double precision: softmax_row_error of lib/net/units.c and
- * the functions of lib/base/arith.c, operation by operation. Few rows need it: one lane computes, in loops. */
+ * the functions of lib/base/arith.c, operation by operation. Few rows need it, so one lane computes it, in loops. */
 #include "ptx_text.h"
 #include "units.h"
 

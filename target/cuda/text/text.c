@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Text of instructions. In: calls in program order. Out: lines of PTX; the declaration of registers needs their
- * numbers, so a caller writes it last. */
+/* Instructions as text. In: calls in program order. Out: lines of PTX. The caller declares registers at the end, when
+ * their number is known. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -90,6 +90,22 @@ Reg literal(Emit *e, double value)
 	return d;
 }
 
+Reg special_register(Emit *e, const char *name)
+{
+	Reg r = reg(e, REG_R);
+
+	buf_printf(&e->text, "\tmov.u32 %%r%u, %s;\n", r.n, name);
+	return r;
+}
+
+Reg param_load(Emit *e, uint32_t type, size_t field)
+{
+	Reg r = reg(e, type);
+
+	ins(e, type == REG_D ? "ld.param.u64 $, [job+#]" : "ld.param.u32 $, [job+#]", r, (uint32_t)field);
+	return r;
+}
+
 /* ---- control ---- */
 
 uint32_t label(Emit *e) { return e->labels++; }
@@ -165,7 +181,7 @@ Reg mad(Emit *e, Reg a, uint32_t b, Reg c)
 	return op3(e, REG_R, "mad.lo.u32", a, imm(b), c);
 }
 
-/* By multiplication (Granlund and Montgomery 1994), exact for all 32 bits: ptxas converts to float and back. */
+/* By multiplication (Granlund and Montgomery 1994), exact for all 32 bits. ptxas would convert to float and back. */
 Reg divide(Emit *e, Reg a, uint32_t b)
 {
 	uint32_t shift = 31 - (uint32_t)__builtin_clz(b);
@@ -177,7 +193,7 @@ Reg divide(Emit *e, Reg a, uint32_t b)
 		return a;
 	if ((b & (b - 1)) == 0)
 		return op2(e, REG_R, "shr.u32", a, imm(shift));
-	if (b - power % b < (uint64_t)1 << shift) /* the factor, rounded up, is close enough */
+	if (b - power % b < (uint64_t)1 << shift) /* the factor may be rounded up */
 		return op2(e, REG_R, "shr.u32", op2(e, REG_R, "mul.hi.u32", a, imm((uint32_t)down + 1)), imm(shift));
 	Reg factor = reg(e, REG_D);
 	ins(e, "mov.u64 $, #", factor, (uint32_t)down);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Unit functions and errors. In: registers. Out: the instructions that target cpu executes, in its order, since its own
- * text emits them. */
+/* Unit functions, errors and noise. In: registers. Out: registers with results; the operations of target cpu, in its
+ * order, since its own text is traced. */
 #include "vec_ptx.h"
 
 #include "kern.h"
@@ -8,7 +8,7 @@
 #include "units.h"
 #include "values.inc"
 
-/* As v_sigmoid_from: what it multiplies by 1 stays what it is. */
+/* v_sigmoid_from without its multiplication by 1. */
 static V short_quotient(V x, V e)
 {
 	V one = v_set(1), d = v_add(e, one), y = v_near_one_over(e, d);
@@ -18,10 +18,10 @@ static V short_quotient(V x, V e)
 	return v_fma(q, rest, q);
 }
 
-/* v_sigmoid with two instructions less, or three. What multiplies e^-r by 2^n is an addition to its exponent: n is at
- * least -126, and where the exponent becomes 0, instructions that flush read 0, as they would the product. WHOLE
- * without 127 rounds as WHOLE does: no product is midway between whole numbers. A NaN, which is 0x7fffffff, becomes a
- * large number there, of which the quotient is a NaN again. */
+/* v_sigmoid in two or three instructions less, with the same bits. e^-r * 2^n is an addition to the exponent: n is
+ * at least -126, and where the exponent becomes 0, instructions with .ftz read 0, like the flushed product. WHOLE -
+ * 127 rounds like WHOLE: no product is midway between whole numbers. A NaN, 0x7fffffff, becomes a large number, of
+ * which the quotient is a NaN again. */
 static V short_sigmoid(V x)
 {
 	V whole = v_set(WHOLE - 127), a = v_two(v_abs(x), v_set(87.5f), REG_F, "min.NaN.ftz.f32");
@@ -32,7 +32,7 @@ static V short_sigmoid(V x)
 	return x.e->busy ? short_quotient(x, e) : v_sigmoid_from(x, e);
 }
 
-/* To some units in the last place, in four instructions instead of some 25. */
+/* Approximate, to some units in the last place: four instructions instead of some 25. */
 static Reg near_sigmoid(Emit *e, Reg x)
 {
 	Reg power = op1(e, REG_F, "ex2.approx.ftz.f32", op2(e, REG_F, "mul.rn.ftz.f32", x, imm_f(-0x1.715476p+0f)));
@@ -99,13 +99,13 @@ Reg error_value(Emit *e, const ErrorOf *of)
 	if (kind == SIDES_SOFTMAX)
 		o = softmax_output(o, net, (V){ e, of->largest });
 	Sides sides = sides_of(kind, o, net);
-	sides.net.e = e; /* it may be a constant */
+	sides.net.e = e; /* a constant has none */
 	if (kind == SIDES_SOFTMAX)
 		sides.rest = v_select((M){ e, of->is_top }, (V){ e, of->rest }, sides.rest);
 	return of->error == ERR_CROSS_ENTROPY ? v_cross_value(sides, y).r : v_divergence_value(sides, y).r;
 }
 
-/* Of outputs that have a target. total: of all targets of the row. */
+/* Derivative of the error by the output, which has a target. total: sum of the row's targets */
 Reg error_slope(Emit *e, const ErrorOf *of, Reg total)
 {
 	V o = { e, of->out }, y = { e, of->y };

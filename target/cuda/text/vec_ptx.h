@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Vectors as registers of PTX: every operation emits an instruction. functions.h and values.inc of target cpu, included
- * after this, become emitters of the same operations in the same order. A V knows its text; constants have none. */
+/* The vector type of target cpu's kernels as PTX registers: an operation emits an instruction. functions.h and
+ * values.inc of target cpu, included after this, become emitters of the same operations in the same order. A V has
+ * the Emit that it belongs to; constants have NULL. */
 #ifndef VEC_H
 #define VEC_H
 
@@ -55,7 +56,7 @@ static inline V v_select(M m, V a, V b) { return (V){ m.e, op3(m.e, REG_F, "selp
 static inline V v_min(V a, V b) { return v_select(v_lt(a, b), a, b); }
 static inline V v_max(V a, V b) { return v_select(v_lt(b, a), a, b); }
 static inline M m_or(M a, M b) { return v_two(a, b, REG_P, "or.pred"); }
-/* Asks whether targets are 0 or 1. */
+/* Used where target cpu asks whether all targets of a vector are 0 or 1. */
 static inline uint32_t m_bits(M m)
 {
 	assert(m.e);
