@@ -110,7 +110,7 @@ static bool source_data(LaneSource *s, const Data *d)
 {
 	Arena *a = &s->cx->scratch;
 	float *x = NEW(a, d->cases * d->inputs + 1, float), *y = NEW(a, d->cases * d->targets + 1, float);
-	uint32_t *top = NEW(a, d->cases + 1, uint32_t);
+	uint32_t *class = NEW(a, d->cases + 1, uint32_t);
 
 	s->binary = true;
 	for (uint64_t i = 0; i < d->cases; i++) {
@@ -121,14 +121,14 @@ static bool source_data(LaneSource *s, const Data *d)
 			if (isnan(row[n]))
 				return false;
 			s->binary &= row[n] == 0 || row[n] == 1;
-			top[i] = row[n] > row[top[i]] ? n : top[i];
+			class[i] = row[n] > row[class[i]] ? n : class[i];
 		}
 		if (d->targets == 1)
-			top[i] = row[0] > s->middle;
+			class[i] = row[0] > s->middle;
 	}
 	s->x = x;
 	s->y = y;
-	s->top = top;
+	s->target_class = class;
 	s->cases = d->cases;
 	return true;
 }
@@ -167,8 +167,8 @@ static bool source_make(LaneRun *r)
 	for (uint32_t v = 0; v < s->states; v++)
 		s->start[v] = rule_start(c->rule, (int)v, o, 1);
 	until_parse(o->until, &r->until);
-	s->least_right = least_cases(r->until.right, s->cases);
-	s->least_within = least_cases(r->until.within, s->cases);
+	s->end_right = least_cases(r->until.right, s->cases);
+	s->end_within = least_cases(r->until.within, s->cases);
 	s->until_error = r->until.error;
 	uint64_t most = o->epochs && (!o->updates || o->epochs < o->updates) ? (uint64_t)o->epochs : (uint64_t)o->updates;
 	s->most_epochs = (uint32_t)min_u64(most, UINT32_MAX);
@@ -266,11 +266,11 @@ static void stage_start(LaneRun *r, uint32_t i)
 	uint32_t *own = r->counter + COUNT_STAGES + 2 * i;
 
 	r->job.stop = r->stop[i];
-	r->job.listed = own;
-	r->job.taken = own + 1;
-	r->job.handed_count = own + 2;
+	r->job.list_count = own;
+	r->job.list_taken = own + 1;
+	r->job.handed_over_count = own + 2;
 	r->job.list = r->list[i % 2];
-	r->job.handed = r->list[(i + 1) % 2];
+	r->job.handed_over = r->list[(i + 1) % 2];
 	gpu_start(c->gpu, k, &r->job, c->gpu->blocks, STREAM_COMPUTE);
 	gpu_download_begin(c->gpu, &r->ended[i], r->job.ended, sizeof *r->ended, STREAM_COMPUTE);
 	gpu_event_record(c->gpu, r->event[i]);
@@ -388,7 +388,7 @@ bool lanes_run(Cuda *c, Restarts *all)
 	r->job.start = device_put(memory, starts_make(r), (uint64_t)r->source.states * r->pitch * sizeof(float));
 	r->job.x = device_put(memory, r->source.x, data * c->net->inputs);
 	r->job.y = device_put(memory, r->source.y, data * c->net->outputs);
-	r->job.top = device_put(memory, r->source.top, r->source.cases * sizeof *r->source.top);
+	r->job.target_class = device_put(memory, r->source.target_class, r->source.cases * sizeof *r->source.target_class);
 	r->w = gpu_host_memory(memory, most * r->pitch * sizeof *r->w);
 	r->result = gpu_host_memory(memory, most * sizeof *r->result);
 	r->ended = gpu_host_memory(memory, LANE_STAGES * sizeof *r->ended);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Restarts of a tiny network, a seed for each thread. In: the network, its data as dense rows. Out: the text of a
+/* Restarts of a tiny network, one thread per seed. In: the network, its data as dense rows. Out: the text of a
  * kernel with two modes: initial weights of all seeds; training.
  *
- * Weights, their changes and the state of the rule are registers; every link is an instruction or two. Where cases are
- * few, their data is constant in the text: an input of 0 adds nothing, one of 1 needs no multiplication. A thread whose
- * seed has ended takes the next one; when so many have ended as the launch is for, it hands its own over to the next
- * launch. Must hold: every sum has the order of target cpu. */
+ * Weights, gradients and rule state are registers; all loops over links are unrolled. If cases are few, they are
+ * unrolled too, and their data is constant: an input of 0 adds nothing, one of 1 needs no multiplication. A thread
+ * whose seed has ended takes the next one (persistent threads, work queue); when the launch stops, it hands its seed
+ * over to the next launch. Must hold: every sum has the order of target cpu. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -13,16 +13,18 @@
 #include "kern.h"
 #include "lanes.h"
 
-/* UNROLLED_WORK: links times cases that are written out in full; HIDDEN_AHEAD: hidden units that registers are left for
- */
-enum { SUM_LANES = 16, UNROLLED_WORK = 1024, HIDDEN_AHEAD = 24 };
+enum {
+	SUM_LANES = 16,       /* vectors of target cpu: errors of outputs are summed in such lanes */
+	UNROLLED_WORK = 1024, /* links times cases that are unrolled */
+	HIDDEN_AHEAD = 24     /* hidden units of several cases that are computed first: instruction-level parallelism */
+};
 
 static Reg move_f(Emit *e, float x) { return op1(e, REG_F, "mov.f32", imm_f(x)); }
 static bool is_constant(Reg r, float x) { return r.type == REG_FLOAT && r.n == imm_f(x).n; }
 
 /* ---- initial weights ---- */
 
-/* Philox 4x32-10 of counter (link, 0, stream, 0): the second word. */
+/* Second word of Philox 4x32-10 of counter (link, 0, STREAM_WEIGHTS, 0). */
 static Reg philox(Emit *e, Reg link, Reg key0, Reg key1)
 {
 	Reg c[4] = { link, imm(0), imm(STREAM_WEIGHTS), imm(0) };
@@ -55,7 +57,7 @@ static Reg seed_of(Emit *e, Reg number)
 	return d;
 }
 
-/* A thread makes every so manieth weight of all seeds, and the state of the rule. */
+/* Initial weights and rule state of all seeds: a grid-stride loop over weights. */
 static void weights_make(Emit *e, const LaneSource *s, Reg thread, Reg count, Reg threads)
 {
 	Reg all = mul(e, count, pitch(s)), i = reg(e, REG_R);
@@ -97,7 +99,7 @@ static Reg times_add(Emit *e, Reg x, Reg w, Reg sum)
 	return is_constant(x, 1) ? op2(e, REG_F, "add.rn.ftz.f32", w, sum) : op3(e, REG_F, "fma.rn.ftz.f32", x, w, sum);
 }
 
-/* The same where the text does not tell which inputs are 0. */
+/* The same if inputs are not constant: those of 0 are skipped, so that the bits are those of constant data. */
 static Reg input_add(Lanes *k, Unit source, Reg w, Reg sum)
 {
 	Emit *e = k->e;
@@ -147,7 +149,7 @@ static const LaneUnit *output_unit(const LaneSource *s, uint32_t n)
 	return &s->unit[i];
 }
 
-/* Output n less its target. A sigmoid is no -0, so it needs no subtraction of 0. */
+/* Output n - its target. A sigmoid is never -0, so the subtraction of 0 is left out. */
 static Reg away_lane(Lanes *k, uint32_t n)
 {
 	const LaneUnit *u = output_unit(k->s, n);
@@ -157,8 +159,7 @@ static Reg away_lane(Lanes *k, uint32_t n)
 	return op2(k->e, REG_F, "sub.rn.ftz.f32", k->act[u->unit], k->y[n]);
 }
 
-/* The error of the case; what outputs get back. Outputs of all groups count as one row of 16 lanes only within their
- * group: group by group. */
+/* The error of the case; deltas of outputs. Errors of a group are summed in SUM_LANES lanes, as target cpu does. */
 Reg errors_lane(Lanes *k)
 {
 	Emit *e = k->e;
@@ -202,7 +203,7 @@ Reg errors_lane(Lanes *k)
 	return total;
 }
 
-/* Verdicts on seeds whose error stays finite: others have failed, whatever is counted. */
+/* P: all outputs are within the threshold. Only valid for finite errors: with others, the seed has failed anyway. */
 Reg within_lane(Lanes *k)
 {
 	Emit *e = k->e;
@@ -216,8 +217,8 @@ Reg within_lane(Lanes *k)
 	return near;
 }
 
-/* top: number of the first largest target, or of a single one whether it is above the middle. */
-Reg right_lane(Lanes *k, Reg top)
+/* P: the largest output is that of the target; a single output is on the side of its target. */
+Reg right_lane(Lanes *k, Reg target_class)
 {
 	Emit *e = k->e;
 	const LaneSource *s = k->s;
@@ -227,14 +228,14 @@ Reg right_lane(Lanes *k, Reg top)
 	if (outputs == 1) {
 		Reg above = op2(e, REG_P, "setp.gt.ftz.f32", k->act[output_unit(s, 0)->unit], imm_f(s->middle));
 		Reg is = op3(e, REG_R, "selp.u32", imm(1), imm(0), above);
-		ins(e, "setp.eq.u32 $, $, $", right, is, top);
-	} else if (top.type == REG_INT) {
-		Reg best = k->act[output_unit(s, top.n)->unit];
+		ins(e, "setp.eq.u32 $, $, $", right, is, target_class);
+	} else if (target_class.type == REG_INT) {
+		Reg best = k->act[output_unit(s, target_class.n)->unit];
 		ins(e, "setp.eq.u32 $, 0, 0", right);
 		for (uint32_t n = 0; n < outputs; n++)
-			if (n != top.n)
-				ins(e, n < top.n ? "setp.gt.and.ftz.f32 $, $, $, $" : "setp.ge.and.ftz.f32 $, $, $, $", right, best,
-				    k->act[output_unit(s, n)->unit], right);
+			if (n != target_class.n)
+				ins(e, n < target_class.n ? "setp.gt.and.ftz.f32 $, $, $, $" : "setp.ge.and.ftz.f32 $, $, $, $", right,
+				    best, k->act[output_unit(s, n)->unit], right);
 	} else {
 		Reg best = k->act[output_unit(s, 0)->unit], at = imm(0);
 		for (uint32_t n = 1; n < outputs; n++) {
@@ -242,27 +243,27 @@ Reg right_lane(Lanes *k, Reg top)
 			best = op3(e, REG_F, "selp.f32", o, best, more);
 			at = op3(e, REG_R, "selp.u32", imm(n), at, more);
 		}
-		ins(e, "setp.eq.u32 $, $, $", right, at, top);
+		ins(e, "setp.eq.u32 $, $, $", right, at, target_class);
 	}
 	return right;
 }
 
-static void verdict_lane(Lanes *k, Reg top)
+static void score_lane(Lanes *k, Reg target_class)
 {
 	Emit *e = k->e;
 	uint32_t others = 0;
 
 	ins(e, "@$ add.u32 $, $, 1", within_lane(k), k->within, k->within);
-	if (k->right_late && !k->s->most_epochs)
+	if (k->counts_late && !k->s->most_epochs)
 		return;
-	if (k->right_late)
+	if (k->counts_late)
 		others = if_begin(e, k->is_last);
-	ins(e, "@$ add.u32 $, $, 1", right_lane(k, top), k->right, k->right);
-	if (k->right_late)
+	ins(e, "@$ add.u32 $, $, 1", right_lane(k, target_class), k->right, k->right);
+	if (k->counts_late)
 		if_end(e, others);
 }
 
-/* Errors from the targets of a unit, in ascending order. */
+/* Delta of a hidden unit: sum over its targets, in ascending order. */
 void unit_backward(Lanes *k, const LaneUnit *u)
 {
 	Emit *e = k->e;
@@ -301,15 +302,15 @@ void lane_forward(Lanes *k, bool outputs)
 			unit_forward(k, &k->s->unit[i]);
 }
 
-/* Other units have been computed. */
-static void case_rest(Lanes *k, Reg top)
+/* Outputs, scores, backward pass and gradient of a case, after hidden units. */
+static void case_rest(Lanes *k, Reg target_class)
 {
 	const LaneSource *s = k->s;
 
 	lane_forward(k, true);
 	Reg error = errors_lane(k);
 	ins(k->e, "add.rn.f64 $, $, $", k->error, k->error, op1(k->e, REG_G, "cvt.f64.f32", error));
-	verdict_lane(k, top);
+	score_lane(k, target_class);
 	for (uint32_t i = s->computed; i-- > 0;)
 		if (s->unit[i].output < 0)
 			unit_backward(k, &s->unit[i]);
@@ -330,7 +331,7 @@ static void case_constant(Lanes *k, uint64_t c)
 	lane_forward(k, false);
 }
 
-/* All cases, some of them at a time: hidden units of all these come first, so that more is independent. */
+/* All cases, unrolled. Hidden units of several cases come first, so that more instructions are independent. */
 static void cases_constant(Lanes *k)
 {
 	const LaneSource *s = k->s;
@@ -351,12 +352,12 @@ static void cases_constant(Lanes *k)
 			k->net = net + (c - first) * s->net->units;
 			for (uint32_t n = 0; n < s->net->outputs; n++)
 				k->y[n] = imm_f(s->y[c * s->net->outputs + n]);
-			case_rest(k, imm(s->top[c]));
+			case_rest(k, imm(s->target_class[c]));
 		}
 	}
 }
 
-/* Any case: its data is loaded; all threads have the same. */
+/* Case c, whose data is loaded: the same one in all threads. */
 static void case_loaded(Lanes *k, Reg c)
 {
 	Emit *e = k->e;
@@ -369,15 +370,16 @@ static void case_loaded(Lanes *k, Reg c)
 	for (uint32_t n = 0; n < s->net->outputs; n++)
 		k->y[n] = load(e, REG_F, "ld.global.nc.f32", y, 4 * n);
 	lane_forward(k, false);
-	case_rest(k, load(e, REG_R, "ld.global.nc.u32", place(e, param_load(e, REG_D, offsetof(LaneJob, top)), c, 4), 0));
+	case_rest(k, load(e, REG_R, "ld.global.nc.u32",
+	                  place(e, param_load(e, REG_D, offsetof(LaneJob, target_class)), c, 4), 0));
 }
 
 static void case_sparse(Lanes *k, Reg c)
 {
-	Reg top = sparse_case(k, c);
+	Reg target_class = sparse_case(k, c);
 
 	lane_forward(k, false);
-	case_rest(k, top);
+	case_rest(k, target_class);
 }
 
 /* ---- an epoch ---- */
@@ -430,7 +432,7 @@ static void epoch_emit(Lanes *k)
 	ins(e, "mov.f64 $, 0d0000000000000000", k->error);
 	ins(e, "mov.u32 $, 0", k->right);
 	ins(e, "mov.u32 $, 0", k->within);
-	if (k->right_late && s->most_epochs)
+	if (k->counts_late && s->most_epochs)
 		k->is_last = op2(e, REG_P, "setp.ge.u32", k->epoch, imm(s->most_epochs - 1));
 	if (k->constant && !k->sparse) {
 		cases_constant(k);
@@ -446,14 +448,14 @@ static void epoch_emit(Lanes *k)
 	ins(e, "add.u32 $, $, 1", k->epoch, k->epoch);
 }
 
-/* Does the seed end here? */
+/* P: the seed ends after this epoch. */
 Reg lane_ends(Lanes *k)
 {
 	Emit *e = k->e;
 	const LaneSource *s = k->s;
-	Reg ends = op2(e, REG_P, "setp.ge.u32", k->right, imm(s->least_right));
+	Reg ends = op2(e, REG_P, "setp.ge.u32", k->right, imm(s->end_right));
 
-	ends = op2(e, REG_P, "or.pred", ends, op2(e, REG_P, "setp.ge.u32", k->within, imm(s->least_within)));
+	ends = op2(e, REG_P, "or.pred", ends, op2(e, REG_P, "setp.ge.u32", k->within, imm(s->end_within)));
 	if (!isnan(s->until_error)) {
 		Reg mean = op2(e, REG_G, "div.rn.f64", k->error, literal(e, (double)s->cases));
 		ends = op2(e, REG_P, "or.pred", ends, op2(e, REG_P, "setp.lt.f64", mean, literal(e, s->until_error)));
@@ -503,8 +505,8 @@ static void seed_hand_over(Lanes *k)
 		for (uint32_t l = 0; l < pitch(s); l += 4)
 			store_quad(e, "global", state, 4 * (v * pitch(s) + l), k->state[v] + l);
 	ins(e, "st.global.u32 [$], $", place(e, param_load(e, REG_D, offsetof(LaneJob, epoch)), k->seed, 4), k->epoch);
-	ins(e, "atom.global.add.u32 $, [$], 1", number, param_load(e, REG_D, offsetof(LaneJob, handed_count)));
-	ins(e, "st.global.u32 [$], $", place(e, param_load(e, REG_D, offsetof(LaneJob, handed)), number, 4), k->seed);
+	ins(e, "atom.global.add.u32 $, [$], 1", number, param_load(e, REG_D, offsetof(LaneJob, handed_over_count)));
+	ins(e, "st.global.u32 [$], $", place(e, param_load(e, REG_D, offsetof(LaneJob, handed_over)), number, 4), k->seed);
 }
 
 void seed_store(Lanes *k)
@@ -517,7 +519,7 @@ void seed_store(Lanes *k)
 	Reg to = place(e, param_load(e, REG_D, offsetof(LaneJob, result)), number, sizeof(LaneResult));
 	if (k->sparse)
 		sparse_get(k);
-	if (k->right_late)
+	if (k->counts_late)
 		ins(e, "@$ mov.u32 $, #", op2(e, REG_P, "setp.ge.u32", k->within, imm((uint32_t)k->s->cases)), k->right,
 		    (uint32_t)k->s->cases);
 	for (uint32_t l = 0; l < pitch(k->s); l += 4)
@@ -532,14 +534,14 @@ void seed_store(Lanes *k)
 Reg seed_number(Lanes *k, Reg i)
 {
 	Emit *e = k->e;
-	Reg goes_on = less(e, i, k->listed), number = reg(e, REG_R);
+	Reg goes_on = less(e, i, k->list_count), number = reg(e, REG_R);
 
 	ins(e, "@!$ atom.global.add.u32 $, [$], 1", goes_on, number, param_load(e, REG_D, offsetof(LaneJob, next)));
 	ins(e, "@$ ld.global.u32 $, [$]", goes_on, number, place(e, param_load(e, REG_D, offsetof(LaneJob, list)), i, 4));
 	return number;
 }
 
-/* None: to label done. */
+/* The seed of entry i; to label `done` if none is left. */
 static void seed_take(Lanes *k, Reg i, uint32_t done)
 {
 	Emit *e = k->e;
@@ -554,15 +556,15 @@ Reg list_next(Lanes *k)
 	Emit *e = k->e;
 	Reg i = reg(e, REG_R);
 
-	ins(e, "mov.u32 $, $", i, k->listed);
-	uint32_t all = if_begin(e, less(e, k->threads, k->listed));
-	ins(e, "atom.global.add.u32 $, [$], 1", i, param_load(e, REG_D, offsetof(LaneJob, taken)));
+	ins(e, "mov.u32 $, $", i, k->list_count);
+	uint32_t all = if_begin(e, less(e, k->threads, k->list_count));
+	ins(e, "atom.global.add.u32 $, [$], 1", i, param_load(e, REG_D, offsetof(LaneJob, list_taken)));
 	ins(e, "add.u32 $, $, $", i, i, k->threads);
 	if_end(e, all);
 	return i;
 }
 
-/* thread: its number in the grid, so that adjacent warps are those of different blocks. */
+/* thread: its number in the grid; adjacent warps are in different blocks, so that few seeds use all multiprocessors. */
 static void train_lanes(Lanes *k, Reg thread)
 {
 	Emit *e = k->e;
@@ -570,10 +572,10 @@ static void train_lanes(Lanes *k, Reg thread)
 	Reg ended = param_load(e, REG_D, offsetof(LaneJob, ended)), stop = param_load(e, REG_R, offsetof(LaneJob, stop)),
 		so_far = reg(e, REG_R);
 
-	k->listed = load(e, REG_R, "ld.global.nc.u32", param_load(e, REG_D, offsetof(LaneJob, listed)), 0);
+	k->list_count = load(e, REG_R, "ld.global.nc.u32", param_load(e, REG_D, offsetof(LaneJob, list_count)), 0);
 	seed_take(k, thread, done);
 	label_here(e, top);
-	ins(e, "ld.relaxed.gpu.global.u32 $, [$]", so_far, ended); /* in time for the end of the epoch */
+	ins(e, "ld.relaxed.gpu.global.u32 $, [$]", so_far, ended); /* loaded early: its latency is hidden */
 	epoch_emit(k);
 	Reg stops = op2(e, REG_P, "setp.ge.u32", so_far, stop), ends = lane_ends(k);
 	uint32_t goes_on = if_begin(e, op2(e, REG_P, "or.pred", ends, stops));
@@ -647,12 +649,12 @@ Lanes lanes_begin(const LaneSource *s, Arena *a)
 	return k;
 }
 
-/* Do seeds end when all cases are within the threshold, or at a limit of epochs, and does the former tell that all are
- * right? */
-static bool within_tells(const LaneSource *s)
+/* May right cases be counted in the last epoch only? If seeds end when all cases are within the threshold, or at a
+ * limit of epochs, and a case within the threshold is right. */
+static bool counts_may_be_late(const LaneSource *s)
 {
-	bool tells = s->binary && s->net->outputs > 1 && s->threshold < 0.5f && s->least_right == UINT32_MAX &&
-	             isnan(s->until_error) && (s->least_within == s->cases || s->least_within == UINT32_MAX);
+	bool tells = s->binary && s->net->outputs > 1 && s->threshold < 0.5f && s->end_right == UINT32_MAX &&
+	             isnan(s->until_error) && (s->end_within == s->cases || s->end_within == UINT32_MAX);
 
 	for (uint64_t c = 0; c < s->cases; c++) {
 		float sum = 0;
@@ -681,7 +683,7 @@ void lanes_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared)
 	if_end(e, train);
 	k.threads = mul(e, blocks, s->threads);
 	k.sparse = sparse_plan(s);
-	k.right_late = within_tells(s);
+	k.counts_late = counts_may_be_late(s);
 	*shared = k.sparse ? k.sparse->bytes : 0;
 	if (k.sparse)
 		sparse_begin(&k, tid);

@@ -1,134 +1,160 @@
 /* SPDX-License-Identifier: MIT */
-/* lanes: kernels that only restarts need. Tiny networks have a thread for each seed, or several (teams.c), and the text
- * of both is for the network at hand; larger ones shuffle examples of all seeds on the device (orders.c). */
+/* lanes: kernels of restarts. A tiny network has a thread per seed (lanes.c) or several (teams.c); the text of both has
+ * the network as constants. orders.c: shuffles examples on the device, for networks with a block per seed. */
 #ifndef LANES_H
 #define LANES_H
 
 #include "emit.h"
 #include "net.h"
 
-/* ---- lanes.c: restarts of a tiny network --------------------------------------------------------------- */
+/* ---- lanes.c ---- */
 
-/* A unit that is computed; sources come before targets. */
+/* A unit that is computed. Sources precede their targets. */
 typedef struct LaneUnit {
 	uint32_t unit, part;
 	int fn;
-	int32_t output; /* its number, or -1 */
+	int32_t output; /* number of the output; -1: none */
 	bool matched;   /* error and unit function match: output - target is the delta */
 } LaneUnit;
 
+/* What a kernel is generated from. */
 typedef struct LaneSource {
 	Ctx *cx;
 	const struct Net *net;
-	const Formula *formula;
-	uint32_t states;
-	double param[P_COUNT],
-		start[MAX_STATE]; /* of the rule; start: of its state, to be multiplied by a block's factor */
-	const LaneUnit *unit;
+	const LaneUnit *unit; /* [computed] */
 	uint32_t computed;
 	const uint32_t *input; /* [inputs] units */
-	const float *x, *y;    /* dense rows; all targets are known */
-	const uint32_t
-		*top; /* [cases] number of the first largest target; of a single one, whether it is above the middle */
+	/* data */
+	const float *x, *y; /* dense rows; all targets are known */
 	uint64_t cases;
+	const uint32_t *target_class; /* [cases] first largest target; of a single target, whether it is above the middle */
+	bool binary;                  /* targets are 0 or 1 */
+	/* rule */
+	const Formula *formula;
+	uint32_t states;
+	double param[P_COUNT];
+	double start[MAX_STATE]; /* initial rule state, before a block's factor */
+	/* error */
 	int error; /* ERR_SQUARED, or ERR_CROSS_ENTROPY of sigmoid units */
-	bool binary;
 	float offset, threshold, middle;
-	uint32_t least_right, least_within; /* cases that end a seed; UINT32_MAX: no number does */
-	double until_error;                 /* NaN: none */
-	uint32_t most_epochs;               /* 0: any number */
-	uint32_t threads, shared;           /* of a block; bytes */
+	/* a seed ends when */
+	uint32_t end_right, end_within; /* so many cases are; UINT32_MAX: never */
+	double until_error;             /* the mean error is below; NaN: never */
+	uint32_t most_epochs;           /* epochs were made; 0: never */
+	/* block */
+	uint32_t threads, shared; /* shared: bytes, at most */
 } LaneSource;
 
-/* What the host and these kernels exchange. Seeds are handed over between launches: one that has not ended when a
- * launch stops is in its list, the next launch goes on with it. Results are in the order in which seeds have ended. */
+/* What the host and these kernels exchange. A launch stops when so many seeds have ended; it hands over the others:
+ * they are the list of the next launch. Results are in the order in which seeds end. Rows of weights are padded to
+ * quads. */
 enum { LANES_MAKE, LANES_TRAIN };
 typedef struct LaneResult {
-	double error;                           /* of the last epoch, */
-	uint32_t epochs, right, within, number; /* number: of the seed */
+	double error; /* of the last epoch */
+	uint32_t epochs;
+	uint32_t right, within; /* cases, of the last epoch */
+	uint32_t number;        /* of the seed */
 } LaneResult;
 typedef struct LaneJob {
-	uint32_t mode, count, stride, stop; /* count: of seeds; stop: when so many have ended */
-	uint64_t first;                     /* seed i is first + i * stride */
-	float *w, *state;                   /* [count][links, filled up to quads], [count][states][the same] */
-	uint32_t *epoch;                    /* [count] of seeds that were handed over */
-	float *end_w;                       /* [count][links, filled up to quads] by number of the result */
-	LaneResult *result;                 /* [count] */
-	uint32_t *next, *ended;             /* seed that no thread has begun; how many have ended */
-	const uint32_t *list;               /* seeds that go on; */
-	uint32_t *listed, *taken;           /* how many; those of them that were begun after the first of every thread */
-	uint32_t *handed, *handed_count;    /* seeds that are handed over */
-	const double *range;                /* [links, filled up][2] of initial weights: lowest, width */
-	const uint32_t *rows;               /* as sparse_rows makes them */
-	const float *start;                 /* [states][links, filled up] of the state of the rule */
-	const struct TeamLink *link;        /* as team_links makes them */
+	uint32_t mode;   /* LANES_ */
+	uint32_t count;  /* seeds */
+	uint32_t stride; /* seed i is first + i * stride */
+	uint32_t stop;   /* seeds that have ended when the launch stops */
+	uint64_t first;
+	float *w, *state;      /* [count][links], [count][states][links] of seeds that were handed over */
+	uint32_t *epoch;       /* [count] of seeds that were handed over */
+	float *end_w;          /* [count][links] by number of the result */
+	LaneResult *result;    /* [count] */
+	uint32_t *next;        /* counter: first seed that was not taken yet */
+	uint32_t *ended;       /* counter: seeds that have ended */
+	const uint32_t *list;  /* seeds that the launch before handed over */
+	uint32_t *list_count;  /* of them */
+	uint32_t *list_taken;  /* counter: those taken after the first of every thread */
+	uint32_t *handed_over; /* list for the next launch */
+	uint32_t *handed_over_count;
+	const double *range;         /* [links][2] of initial weights: lowest, width */
+	const uint32_t *rows;        /* as sparse_rows makes them */
+	const float *start;          /* [states][links] initial rule state */
+	const struct TeamLink *link; /* as team_links makes them */
 	const float *x, *y;
-	const uint32_t *top;
+	const uint32_t *target_class;
 } LaneJob;
 void lanes_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared);
 
-/* ---- sparse.c: cases in a loop ---- */
+/* ---- sparse.c ---- */
 
 typedef struct SparsePlan {
-	uint32_t ones;              /* inputs of every case that are 1; others are 0 */
-	bool *input;                /* [units] it is one */
-	uint64_t *first;            /* [units] its first link from an input; NO_LINKS: it has none */
-	Unit *unit;                 /* [units] that have such links */
-	uint32_t units, quads;      /* quads: of these units */
-	uint32_t row_words;         /* of the table */
-	uint32_t at_w, at_g, bytes; /* of shared memory */
+	uint32_t ones;              /* inputs of each case that are 1; others are 0 */
+	bool *input;                /* [units] it is an input */
+	uint64_t *first;            /* [units] first link from an input; NO_LINKS: none */
+	Unit *unit;                 /* [units] units with such links */
+	uint32_t units, quads;      /* how many, and quads of them */
+	uint32_t row_words;         /* of the table of cases */
+	uint32_t at_w, at_g, bytes; /* shared memory: weights, gradients, all */
 } SparsePlan;
 #define NO_LINKS UINT64_MAX
-enum { SPARSE_WORK = 256 };                         /* links times cases, below which nothing is gained */
-const SparsePlan *sparse_plan(const LaneSource *s); /* NULL: not for this data */
+enum { SPARSE_WORK = 256 };                                            /* links times cases: nothing is gained below */
+const SparsePlan *sparse_plan(const LaneSource *s);                    /* NULL: not for this data */
 const uint32_t *sparse_rows(const LaneSource *s, const SparsePlan *p); /* [cases][row_words] */
 
-/* ---- teams.c: the same for few seeds, with several threads for each ----------------------------------- */
+/* ---- teams.c ---- */
 
-/* A link that a thread has: bytes in the memory of its team; bytes of its row of weights; factor on the rate. */
+/* A link that a thread updates. Offsets: bytes. */
 typedef struct TeamLink {
-	uint32_t delta, source, to, at;
+	uint32_t delta;  /* in the memory of the team: deltas of its target, of all cases */
+	uint32_t source; /* activations of its source; of an input, in the memory of the block */
+	uint32_t to;     /* in the memory of the team: its weight */
+	uint32_t at;     /* in a row of weights in global memory */
 	float rate;
-	uint32_t updated; /* it is a link, and not frozen */
+	uint32_t updated; /* 0: frozen, or padding */
 } TeamLink;
 uint32_t team_threads(const LaneSource *s);                       /* of a seed; 0: there is no such kernel */
 const TeamLink *team_links(const LaneSource *s, uint32_t *count); /* [slots][threads of a seed] */
 void teams_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared);
 
-/* ---- what both have in common ---- */
+/* ---- emission, of both kernels ---- */
 
 typedef struct Lanes {
 	const LaneSource *s;
 	Emit *e;
-	Reg *w, *g, *state[MAX_STATE]; /* [links], filled up to quads */
-	Reg *act, *net, *delta;        /* [units] of the case at hand */
-	Reg *y;                        /* [outputs] */
-	Reg error, right, within, epoch, seed;
-	Reg listed, threads; /* seeds that go on; threads of the grid, or teams */
-	uint64_t *out_link;  /* links by source, then by target: those of unit u from out[u] on */
+	/* registers of the seed */
+	Reg *w, *g, *state[MAX_STATE]; /* [links] weights, gradients, rule state; padded to quads */
+	Reg seed, epoch;
+	Reg error, right, within; /* of the epoch */
+	/* of the case at hand */
+	Reg *act, *net, *delta; /* [units] */
+	Reg *y;                 /* [outputs] */
+	Reg *nonzero;           /* [units] of inputs: P; NULL: see `constant` */
+	/* of the kernel */
+	Reg list_count; /* of the LaneJob */
+	Reg threads;    /* of the grid; or teams */
+	/* links by source, then by target: those of unit u from out[u] on */
 	uint32_t *out, *out_to;
-	bool constant;            /* data is part of the text, or as if it were: what is multiplied by 0 is left out */
-	Reg *nonzero;             /* NULL, or [units] of inputs: P */
-	const SparsePlan *sparse; /* NULL: cases are no loop of this kind */
-	Reg table, mine;          /* addresses: of the table of cases, of the thread's quads */
-	Reg *in_at, *in_w;        /* of the case at hand: [ones] addresses, [ones][quads][4] weights */
-	bool right_late; /* where all cases are within the threshold they are right; others count in the last epoch: */
-	Reg is_last;     /* P */
+	uint64_t *out_link;
+	bool constant; /* data is constant in the text: products with 0 are left out (so the team kernel skips them, too) */
+	bool counts_late; /* a case within the threshold is right: `right` is counted in the last epoch only */
+	Reg is_last;      /* P: this is the last epoch */
+	/* cases in a loop: sparse.c */
+	const SparsePlan *sparse; /* NULL: not used */
+	Reg table;                /* address of the table of cases */
+	Reg quads_at;             /* address of the thread's quads */
+	Reg *input_at;            /* [ones] addresses of the case's inputs */
+	Reg *input_w;             /* [ones][quads][4] their weights */
 } Lanes;
 
 static inline uint32_t pitch(const LaneSource *s) { return (uint32_t)round_up(s->net->links, 4); }
 bool is_input(const LaneSource *s, Unit u);
-Lanes lanes_begin(const LaneSource *s, Arena *a); /* registers of weights and of numbers of the seed */
-void lane_forward(Lanes *k, bool outputs);
-Reg errors_lane(Lanes *k); /* of the case; deltas of outputs */
-Reg within_lane(Lanes *k); /* P */
-Reg right_lane(Lanes *k, Reg top);
+Lanes lanes_begin(const LaneSource *s, Arena *a);
+void lane_forward(Lanes *k, bool outputs);  /* outputs, or the other units */
+Reg errors_lane(Lanes *k);                  /* of the case; also makes deltas of outputs */
+Reg within_lane(Lanes *k);                  /* P */
+Reg right_lane(Lanes *k, Reg target_class); /* P */
 void unit_backward(Lanes *k, const LaneUnit *u);
 RuleNumbers lane_numbers(Lanes *k);
 /* Returns the new weight. */
 Reg link_update(Lanes *k, Unit u, uint64_t l, const RuleNumbers *n, Reg g, Reg w);
 void sparse_begin(Lanes *k, Reg tid);
-void sparse_put(Lanes *k); /* weights of registers to shared memory, */
+void sparse_put(Lanes *k); /* input weights: registers to shared memory, */
 void sparse_get(Lanes *k); /* and back */
 Reg sparse_case(Lanes *k, Reg c);
 Reg sparse_forward(Lanes *k, Unit u, Reg sum);
@@ -137,25 +163,32 @@ void sparse_update(Lanes *k, const RuleNumbers *numbers);
 Reg lane_ends(Lanes *k); /* P: does the seed end here? */
 Reg row_of(Lanes *k, size_t field, Reg number, uint32_t rows);
 void seed_store(Lanes *k);
-Reg seed_number(Lanes *k, Reg i); /* of number i of the list, or a new one; a number that is too large: none */
-Reg list_next(Lanes *k);          /* number in the list that no thread has begun */
+Reg seed_number(Lanes *k, Reg i); /* entry i of the list; past its end, a new seed; >= LaneJob.count: none is left */
+Reg list_next(Lanes *k);          /* next entry of the list (work queue) */
 
-/* ---- orders.c: orders of examples of many networks ------------------------------------------------------ */
+/* ---- orders.c ---- */
 
-/* An epoch of a network: bytes from Job.to on. A block of examples: the first of them, their place in the epoch. */
+/* The order of an epoch of a network. */
 typedef struct OrderEpoch {
-	uint64_t seed, at;
-	uint32_t number, unused;
+	uint64_t seed;
+	uint64_t at;     /* bytes from OrderJob.to on */
+	uint32_t number; /* of the epoch */
+	uint32_t unused;
 } OrderEpoch;
+/* Adjacent examples that are shuffled. */
 typedef struct OrderBlock {
-	uint32_t first, at, size, unused;
+	uint32_t first; /* example */
+	uint32_t at;    /* place in the epoch */
+	uint32_t size;
+	uint32_t unused;
 } OrderBlock;
 typedef struct OrderJob {
-	uint32_t tasks, blocks; /* blocks: of an epoch */
+	uint32_t tasks;  /* blocks of all epochs */
+	uint32_t blocks; /* of an epoch */
 	const OrderEpoch *epoch;
 	const OrderBlock *block; /* [epochs][blocks] */
 	uint32_t *to;
 } OrderJob;
-void orders_text(uint32_t threads, Arena *a, Buf *out); /* a thread has 2 * SHUFFLE_BLOCK bytes of shared memory */
+void orders_text(uint32_t threads, Arena *a, Buf *out); /* needs 2 * SHUFFLE_BLOCK bytes of shared memory per thread */
 
 #endif

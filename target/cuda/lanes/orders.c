@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Orders of examples of many networks. In: seeds, epochs, the order of blocks of examples. Out: the text of a kernel
- * that shuffles the examples of every block as order_at of lib/base/random.c does. A thread has a block at a time, in
- * shared memory: numbers of 16 bits. */
+/* Shuffles examples on the device. In: seeds, epochs, the order of blocks of examples. Out: the text of a kernel that
+ * shuffles the examples of every block like order_at of lib/base/random.c. A thread has one block at a time, as 16-bit
+ * numbers in shared memory. */
 #include "lanes.h"
 
-/* Fisher-Yates, inside-out: i gets the number of some j up to i, which gets i. */
+/* Fisher-Yates, inside-out: element i becomes element j, for a random j <= i, and element j becomes i. */
 static void block_shuffle(Emit *e, Reg mine, Reg size, Reg block, Reg epoch, Reg seed)
 {
 	Reg low = op1(e, REG_R, "cvt.u32.u64", seed);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Cases in a loop, where every one has the same few inputs of 1 and others are 0. In: the network, its data. Out: a
- * table of cases; instructions of a thread.
+/* lanes.c with cases in a loop, if each case has the same small number of inputs of 1 and all others are 0. In: the
+ * network, its data. Out: a table of cases; instructions of a thread.
  *
- * Cases that are written out one after the other are 50 kB of instructions; a loop of as many steps has a tenth of it
- * and is a tenth faster (8-3-8 on an H200). Weights from inputs, and their changes, are then in shared memory, since
- * the case tells which of them are used: quads of the units that have such links, by input. Rows of the table are
- * targets, offsets of the quads of the inputs, and the number of the largest target. */
+ * Unrolled cases are 50 kB of instructions; the loop has a tenth of them and is a tenth faster (8-3-8 on an H200).
+ * Registers cannot be indexed, so input weights and their gradients are in shared memory: quads of units, by input. A
+ * row of the table has targets, offsets of the quads of the inputs, and the target's class. */
 #include <assert.h>
 
 #include "lanes.h"
@@ -18,7 +17,7 @@ bool is_input(const LaneSource *s, Unit u)
 	return false;
 }
 
-/* Inputs of a case that are 1; 0: there are others, or none. */
+/* Number of inputs of a case that are 1; 0: none, or some are neither 0 nor 1. */
 static uint32_t ones_of(const LaneSource *s, uint64_t c)
 {
 	uint32_t n = 0;
@@ -32,7 +31,7 @@ static uint32_t ones_of(const LaneSource *s, uint64_t c)
 	return n;
 }
 
-/* Does a unit have links from all inputs, one after the other, or from none? first: number of the first of them. */
+/* Does a unit have links from all inputs, in order, or from none? first: number of the first link. */
 static bool links_fit(const LaneSource *s, Unit u, uint64_t *first)
 {
 	uint32_t n = 0;
@@ -94,14 +93,14 @@ const uint32_t *sparse_rows(const LaneSource *s, const SparsePlan *p)
 		for (uint32_t i = 0; i < s->net->inputs; i++)
 			if (s->x[c * s->net->inputs + i] == 1)
 				*to++ = i * p->quads * s->threads * 16;
-		*to = s->top[c];
+		*to = s->target_class[c];
 	}
 	return all;
 }
 
 /* ---- instructions ---- */
 
-/* The table goes to shared memory; mine: address of the thread's quads. */
+/* Copies the table to shared memory. */
 void sparse_begin(Lanes *k, Reg tid)
 {
 	Emit *e = k->e;
@@ -114,7 +113,7 @@ void sparse_begin(Lanes *k, Reg tid)
 	loop_end(e, &l);
 	barrier_block(e);
 	k->table = memory;
-	k->mine = mad(e, tid, 16, memory);
+	k->quads_at = mad(e, tid, 16, memory);
 }
 
 static uint32_t quad_at(const Lanes *k, uint32_t input, uint32_t quad)
@@ -122,7 +121,7 @@ static uint32_t quad_at(const Lanes *k, uint32_t input, uint32_t quad)
 	return (input * k->sparse->quads + quad) * k->s->threads * 16;
 }
 
-/* The quad of registers of a quad of units, of all links or of those from one input. */
+/* Registers of the links from an input to a quad of units. */
 static void quad_of(const Lanes *k, const Reg *link, uint32_t input, uint32_t quad, Reg q[4])
 {
 	const SparsePlan *p = k->sparse;
@@ -135,7 +134,8 @@ static void quad_of(const Lanes *k, const Reg *link, uint32_t input, uint32_t qu
 
 static void quad_store(Lanes *k, uint32_t at, uint32_t input, uint32_t quad, const Reg q[4])
 {
-	ins(k->e, "st.shared.v4.f32 [$+#], {$, $, $, $}", k->mine, at + quad_at(k, input, quad), q[0], q[1], q[2], q[3]);
+	ins(k->e, "st.shared.v4.f32 [$+#], {$, $, $, $}", k->quads_at, at + quad_at(k, input, quad), q[0], q[1], q[2],
+	    q[3]);
 }
 
 void sparse_put(Lanes *k)
@@ -156,13 +156,13 @@ void sparse_get(Lanes *k)
 	for (uint32_t i = 0; i < k->s->net->inputs; i++)
 		for (uint32_t n = 0; n < k->sparse->quads; n++) {
 			Reg q[4];
-			load_quad(k->e, "shared", q, k->mine, k->sparse->at_w + quad_at(k, i, n));
+			load_quad(k->e, "shared", q, k->quads_at, k->sparse->at_w + quad_at(k, i, n));
 			for (uint32_t m = 0; m < 4 && 4 * n + m < k->sparse->units; m++)
 				ins(k->e, "mov.f32 $, $", k->w[k->sparse->first[k->sparse->unit[4 * n + m]] + i], q[m]);
 		}
 }
 
-/* Data of case c: targets, and the weights of its inputs. Returns the number of the largest target. */
+/* Loads case c: targets, weights of its inputs. Returns the target's class. */
 Reg sparse_case(Lanes *k, Reg c)
 {
 	Emit *e = k->e;
@@ -176,12 +176,12 @@ Reg sparse_case(Lanes *k, Reg c)
 			load_quad(e, "shared", y, row, 4 * n);
 		k->y[n] = y[n % 4];
 	}
-	k->in_at = NEW(&s->cx->scratch, p->ones, Reg);
-	k->in_w = NEW(&s->cx->scratch, p->ones * p->quads * 4, Reg);
+	k->input_at = NEW(&s->cx->scratch, p->ones, Reg);
+	k->input_w = NEW(&s->cx->scratch, p->ones * p->quads * 4, Reg);
 	for (uint32_t i = 0; i < p->ones; i++) {
-		k->in_at[i] = add(e, k->mine, load(e, REG_R, "ld.shared.u32", row, at + 4 * i));
+		k->input_at[i] = add(e, k->quads_at, load(e, REG_R, "ld.shared.u32", row, at + 4 * i));
 		for (uint32_t n = 0; n < p->quads; n++)
-			load_quad(e, "shared", k->in_w + (i * p->quads + n) * 4, k->in_at[i], p->at_w + quad_at(k, 0, n));
+			load_quad(e, "shared", k->input_w + (i * p->quads + n) * 4, k->input_at[i], p->at_w + quad_at(k, 0, n));
 	}
 	return load(e, REG_R, "ld.shared.u32", row, at + 4 * p->ones);
 }
@@ -194,7 +194,7 @@ Reg sparse_forward(Lanes *k, Unit u, Reg sum)
 	while (p->unit[n] != u)
 		n++;
 	for (uint32_t i = 0; i < p->ones; i++) {
-		Reg w = k->in_w[i * p->quads * 4 + n];
+		Reg w = k->input_w[i * p->quads * 4 + n];
 		sum = sum.type == REG_FLOAT ? w : op2(k->e, REG_F, "add.rn.ftz.f32", w, sum);
 	}
 	return sum;
@@ -208,14 +208,14 @@ void sparse_gradient(Lanes *k)
 	for (uint32_t i = 0; i < p->ones; i++)
 		for (uint32_t n = 0; n < p->quads; n++) {
 			Reg q[4];
-			load_quad(e, "shared", q, k->in_at[i], p->at_g + quad_at(k, 0, n));
+			load_quad(e, "shared", q, k->input_at[i], p->at_g + quad_at(k, 0, n));
 			for (uint32_t m = 0; m < 4 && 4 * n + m < p->units; m++)
 				q[m] = op2(e, REG_F, "add.rn.ftz.f32", k->delta[p->unit[4 * n + m]], q[m]);
-			store_quad(e, "shared", k->in_at[i], p->at_g + quad_at(k, 0, n), q);
+			store_quad(e, "shared", k->input_at[i], p->at_g + quad_at(k, 0, n), q);
 		}
 }
 
-/* The update of weights from inputs; their changes become 0. */
+/* Updates input weights; resets their gradients. */
 void sparse_update(Lanes *k, const RuleNumbers *numbers)
 {
 	Emit *e = k->e;
@@ -226,8 +226,8 @@ void sparse_update(Lanes *k, const RuleNumbers *numbers)
 	for (uint32_t i = 0; i < s->net->inputs; i++)
 		for (uint32_t n = 0; n < p->quads; n++) {
 			Reg w[4], g[4];
-			load_quad(e, "shared", w, k->mine, p->at_w + quad_at(k, i, n));
-			load_quad(e, "shared", g, k->mine, p->at_g + quad_at(k, i, n));
+			load_quad(e, "shared", w, k->quads_at, p->at_w + quad_at(k, i, n));
+			load_quad(e, "shared", g, k->quads_at, p->at_g + quad_at(k, i, n));
 			for (uint32_t m = 0; m < 4 && 4 * n + m < p->units; m++) {
 				Unit u = p->unit[4 * n + m];
 				w[m] = link_update(k, u, p->first[u] + i, numbers, g[m], w[m]);

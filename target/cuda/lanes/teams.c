@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Restarts of a tiny network when few seeds are left: a team of threads, part of a warp, for each. In and out: as of
- * lanes.c, whose bits these are.
+/* Restarts of a tiny network with few seeds: a team of threads, part of a warp, per seed. In and out: as of lanes.c,
+ * with the same bits.
  *
- * A thread computes a case; then it adds the gradient of some links over all cases, in their order, and updates these.
- * Activations, deltas and new weights pass through shared memory. A team without a seed goes on, for the barriers of
- * its warp, until none of them has one. */
+ * A thread computes a case. Then it sums the gradient of some links over all cases, in order, and updates these
+ * links. Activations, deltas and new weights are exchanged through shared memory. A team without a seed goes on, for
+ * the barriers of its warp, until no team of the warp has one. */
 #include <assert.h>
 #include <string.h>
 
@@ -24,15 +24,18 @@ uint32_t team_threads(const LaneSource *s)
 /* ---- memory of a team ---- */
 
 typedef struct TeamPlan {
-	uint32_t threads, row;       /* row: bytes of a value of all cases; adjacent rows begin in different banks */
-	uint32_t *delta, *act;       /* [units] rows: bytes in the memory of the team; of inputs, in that of the block */
-	uint32_t ones, errors, w;    /* the same: rows; weights */
-	uint32_t bytes, block_bytes; /* of a team; of a block, before its teams */
-	uint32_t slots, own_slots;   /* links of a thread; own_slots: the first of them, whose sources are no inputs */
+	uint32_t threads;            /* of a team */
+	uint32_t row;                /* bytes of a value of all cases; adjacent rows begin in different banks */
+	uint32_t *delta, *act;       /* [units] offsets of rows in the memory of the team; of inputs, of the block */
+	uint32_t ones, errors;       /* offsets of rows in the memory of the team */
+	uint32_t w;                  /* offset of weights there */
+	uint32_t bytes, block_bytes; /* memory of a team; of a block, before its teams */
+	uint32_t slots;              /* links of a thread */
+	uint32_t own_slots;          /* the first of them, whose sources are not inputs */
 	TeamLink *link;              /* [slots][threads] */
 } TeamPlan;
 
-/* Links whose sources are inputs, or those whose are not, in whole slots. */
+/* Adds links whose sources are inputs, or those whose are not, padded to whole slots. */
 static void slots_add(TeamPlan *p, const LaneSource *s, bool inputs)
 {
 	uint32_t n = p->slots * p->threads;
@@ -102,9 +105,9 @@ const TeamLink *team_links(const LaneSource *s, uint32_t *count)
 
 /* A link of a thread. */
 typedef struct Slot {
-	Reg delta, source, to, at, rate; /* as of TeamLink, with the addresses of the team */
-	bool some;                       /* not all threads update one: */
-	Reg updated;                     /* flag */
+	Reg delta, source, to, at, rate; /* as in TeamLink; offsets are addresses */
+	bool some;                       /* some threads have padding or a frozen link here */
+	Reg updated;                     /* as in TeamLink, if `some` */
 	Reg w, state[MAX_STATE], g;
 } Slot;
 
@@ -112,12 +115,14 @@ typedef struct Teams {
 	Lanes k;
 	const TeamPlan *p;
 	Slot *slot;
-	Reg block, team;          /* addresses in shared memory */
-	Reg lane, member, leader; /* lane of the warp; number in the team; the lane of its first */
-	Reg mine;                 /* address of the thread's column of the first row */
-	Reg idle;                 /* P: the team has no seed */
-	Reg top;                  /* of the case */
-	Reg has;                  /* P: there is a case */
+	Reg block, team;  /* addresses in shared memory */
+	Reg lane;         /* of the warp */
+	Reg member;       /* number in the team */
+	Reg leader;       /* lane of the team's first thread */
+	Reg mine;         /* address of the thread's case in the first row */
+	Reg idle;         /* P: the team has no seed */
+	Reg target_class; /* of the case */
+	Reg has;          /* P: the thread has a case */
 } Teams;
 
 static bool all_update(const TeamPlan *p, uint32_t slot)
@@ -163,7 +168,7 @@ static void slots_load(Teams *t)
 	}
 }
 
-/* Data of the thread's case; rows that are the same in every epoch. */
+/* Loads data of the thread's case; stores rows that are the same in every epoch. */
 static void case_load_once(Teams *t)
 {
 	Emit *e = t->k.e;
@@ -182,7 +187,8 @@ static void case_load_once(Teams *t)
 	}
 	for (uint32_t n = 0; n < s->net->outputs; n++)
 		t->k.y[n] = load(e, REG_F, "ld.global.nc.f32", y, 4 * n);
-	t->top = load(e, REG_R, "ld.global.nc.u32", place(e, param_load(e, REG_D, offsetof(LaneJob, top)), c, 4), 0);
+	t->target_class =
+		load(e, REG_R, "ld.global.nc.u32", place(e, param_load(e, REG_D, offsetof(LaneJob, target_class)), c, 4), 0);
 	ins(e, "st.shared.f32 [$+#], 0f3f800000", t->mine, t->p->ones);
 	t->has = less(e, t->member, imm((uint32_t)s->cases));
 	barrier_block(e);
@@ -229,7 +235,7 @@ static Reg lanes_where(Teams *t, Reg p)
 	return op1(e, REG_R, "popc.b32", mask);
 }
 
-/* Values of all cases, of a row of shared memory. */
+/* Loads a row: a value of all cases. */
 static void row_load(Teams *t, Reg at, uint32_t offset, Reg *value)
 {
 	for (uint32_t c = 0; c < t->k.s->cases; c += 4)
@@ -243,7 +249,7 @@ static void tallies(Teams *t)
 	Reg error[MOST_TEAM] = { { 0, 0 } };
 
 	ins(e, "mov.u32 $, $", k->within, lanes_where(t, within_lane(k)));
-	ins(e, "mov.u32 $, $", k->right, lanes_where(t, right_lane(k, t->top)));
+	ins(e, "mov.u32 $, $", k->right, lanes_where(t, right_lane(k, t->target_class)));
 	row_load(t, t->team, t->p->errors, error);
 	ins(e, "mov.f64 $, 0d0000000000000000", k->error);
 	for (uint32_t c = 0; c < k->s->cases; c++)
@@ -310,7 +316,7 @@ static void team_epoch(Teams *t)
 
 /* ---- seeds ---- */
 
-/* Those that ask for one get the seed of number i of the list, or a new one, or none. */
+/* Teams that ask for a seed get entry i of the list, or the next one (i: an integer), or become idle. */
 static void team_take(Teams *t, Reg i, Reg asks)
 {
 	Lanes *k = &t->k;
@@ -352,7 +358,7 @@ static void teams_train(Teams *t, Reg number)
 	uint32_t begun = label(e), top = label(e), done = label(e);
 	Reg any = reg(e, REG_P), always = op2(e, REG_P, "setp.eq.u32", imm(0), imm(0));
 
-	k->listed = load(e, REG_R, "ld.global.nc.u32", param_load(e, REG_D, offsetof(LaneJob, listed)), 0);
+	k->list_count = load(e, REG_R, "ld.global.nc.u32", param_load(e, REG_D, offsetof(LaneJob, list_count)), 0);
 	team_take(t, number, always);
 	label_here(e, begun);
 	ins(e, "vote.sync.all.pred $, $, 0xffffffff", any, t->idle);
