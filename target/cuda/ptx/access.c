@@ -4,7 +4,7 @@
  * written or that a copy is still on its way to. */
 #include <string.h>
 
-#include "warp.h"
+#include "emulator.h"
 
 static const char *const space_text[] = { "param", "shared", "global", "local", "const" };
 
@@ -20,15 +20,16 @@ static uint64_t lane_word(const Grid *g, const Warp *w, uint32_t slot, uint32_t 
 }
 
 /* One access of one lane. */
-typedef struct Place {
+typedef struct LaneAccess {
 	uint8_t *at;
 	uint64_t address;       /* as the program sees it */
 	uint32_t word, bytes;   /* shared: of the block's array of states */
 	Block *block;           /* shared: that has it */
 	Allocation *allocation; /* global */
-} Place;
+} LaneAccess;
 
-_Noreturn static void outside(Grid *g, const Warp *w, uint32_t lane, const Place *p, Space space, uint64_t bytes)
+_Noreturn static void fail_bounds(Grid *g, const Warp *w, uint32_t lane, const LaneAccess *p, Space space,
+                                  uint64_t bytes)
 {
 	if (space == IN_GLOBAL || space == IN_CONST)
 		grid_fail(g, w, lane, "%u bytes at address 0x%llx: no allocation holds them", p->bytes,
@@ -37,25 +38,26 @@ _Noreturn static void outside(Grid *g, const Warp *w, uint32_t lane, const Place
 	          space_text[space], (unsigned long long)bytes);
 }
 
-static void inside(Grid *g, const Warp *w, uint32_t lane, Place *p, Space space, uint8_t *from, uint64_t bytes)
+static void check_bounds(Grid *g, const Warp *w, uint32_t lane, LaneAccess *p, Space space, uint8_t *from,
+                         uint64_t bytes)
 {
 	if (p->address > bytes || bytes - p->address < p->bytes)
-		outside(g, w, lane, p, space, bytes);
+		fail_bounds(g, w, lane, p, space, bytes);
 	p->at = from + p->address;
 }
 
-static Place place(Grid *g, const Warp *w, Space space, uint64_t address, uint32_t lane, uint32_t bytes)
+static LaneAccess lane_access(Grid *g, const Warp *w, Space space, uint64_t address, uint32_t lane, uint32_t bytes)
 {
-	Place p = { .address = address, .bytes = bytes };
+	LaneAccess p = { .address = address, .bytes = bytes };
 
 	if (address & (bytes - 1))
 		grid_fail(g, w, lane, "%u bytes at address 0x%llx are misaligned", bytes, (unsigned long long)address);
 	switch (space) {
-	case IN_PARAM: inside(g, w, lane, &p, space, g->param, g->k->param_bytes); break;
-	case IN_LOCAL: inside(g, w, lane, &p, space, w->local + (uint64_t)lane * g->k->local, g->k->local); break;
+	case IN_PARAM: check_bounds(g, w, lane, &p, space, g->param, g->k->param_bytes); break;
+	case IN_LOCAL: check_bounds(g, w, lane, &p, space, w->local + (uint64_t)lane * g->k->local, g->k->local); break;
 	case IN_SHARED:
 		p.block = w->block;
-		inside(g, w, lane, &p, space, w->block->shared, g->shared_bytes);
+		check_bounds(g, w, lane, &p, space, w->block->shared, g->shared_bytes);
 		p.word = (uint32_t)(address / 4);
 		break;
 	default:
@@ -63,7 +65,7 @@ static Place place(Grid *g, const Warp *w, Space space, uint64_t address, uint32
 			g->last = allocation_find(g->e, address);
 		p.allocation = g->last;
 		if (!p.allocation || p.allocation->bytes - (address - (uintptr_t)p.allocation->at) < bytes)
-			outside(g, w, lane, &p, space, 0);
+			fail_bounds(g, w, lane, &p, space, 0);
 		p.at = p.allocation->at + (address - (uintptr_t)p.allocation->at);
 		break;
 	}
@@ -80,33 +82,33 @@ Block *block_at(Grid *g, const Warp *w, uint32_t address, uint32_t lane)
 	return rank ? &g->block[w->block->number / g->cluster * g->cluster + rank - 1] : w->block;
 }
 
-static Place place_remote(Grid *g, const Warp *w, uint32_t address, uint32_t lane, uint32_t bytes)
+static LaneAccess remote_access(Grid *g, const Warp *w, uint32_t address, uint32_t lane, uint32_t bytes)
 {
-	Place p = { .address = address & (((uint32_t)1 << REMOTE_SHIFT) - 1), .bytes = bytes };
+	LaneAccess p = { .address = address & (((uint32_t)1 << REMOTE_SHIFT) - 1), .bytes = bytes };
 
 	p.block = block_at(g, w, address, lane);
 	if (p.address & (bytes - 1))
 		grid_fail(g, w, lane, "%u bytes at address 0x%llx are misaligned", bytes, (unsigned long long)p.address);
 	if (!p.block->live)
 		grid_fail(g, w, lane, "block %u, whose shared memory this is, has ended", p.block->number);
-	inside(g, w, lane, &p, IN_SHARED, p.block->shared, g->shared_bytes);
+	check_bounds(g, w, lane, &p, IN_SHARED, p.block->shared, g->shared_bytes);
 	p.word = (uint32_t)(p.address / 4);
 	return p;
 }
 
-static Place place_of(Grid *g, const Warp *w, const Insn *i, uint32_t lane, uint32_t bytes)
+static LaneAccess access_of(Grid *g, const Warp *w, const Insn *i, uint32_t lane, uint32_t bytes)
 {
 	bool wide = i->space == IN_GLOBAL || i->space == IN_CONST;
 	uint64_t address = lane_word(g, w, i->a[0], lane, wide) + (uint64_t)i->offset;
 
 	if (i->remote)
-		return place_remote(g, w, (uint32_t)address, lane, bytes);
-	return place(g, w, (Space)i->space, i->space == IN_SHARED ? (uint32_t)address : address, lane, bytes);
+		return remote_access(g, w, (uint32_t)address, lane, bytes);
+	return lane_access(g, w, (Space)i->space, i->space == IN_SHARED ? (uint32_t)address : address, lane, bytes);
 }
 
 /* ---- checks ---- */
 
-static uint8_t byte_mask(const Place *p)
+static uint8_t byte_mask(const LaneAccess *p)
 {
 	return p->bytes >= 4 ? WORD_DEFINED : (uint8_t)(((1u << p->bytes) - 1) << (p->address & 3));
 }
@@ -121,7 +123,7 @@ static Shadow *global_shadow(Grid *g, const Warp *w, Allocation *a)
 	return a->shadow ? a->shadow : (a->shadow = shadow_new(g, w, a->bytes, false));
 }
 
-static void touch(Grid *g, Warp *w, Space space, const Place *p, uint32_t lane, Access how)
+static void access_record(Grid *g, Warp *w, Space space, const LaneAccess *p, uint32_t lane, Access how)
 {
 	uint32_t words = p->bytes > 4 ? p->bytes / 4 : 1;
 
@@ -130,10 +132,10 @@ static void touch(Grid *g, Warp *w, Space space, const Place *p, uint32_t lane, 
 	Shadow *m = space == IN_SHARED ? shared_shadow(g, w, p->block) : global_shadow(g, w, p->allocation);
 	uint64_t first = space == IN_SHARED ? p->word : (uint64_t)(p->at - p->allocation->at) / 4;
 	for (uint32_t k = 0; k < words; k++)
-		races_touch(g, w, lane, m, first + k, byte_mask(p), how);
+		races_access(g, w, lane, m, first + k, byte_mask(p), how);
 }
 
-_Noreturn static void on_its_way(Grid *g, const Warp *w, uint32_t lane, const Block *block, uint64_t address)
+_Noreturn static void fail_in_flight(Grid *g, const Warp *w, uint32_t lane, const Block *block, uint64_t address)
 {
 	const Bulk *b = bulk_to(g, block, address);
 
@@ -143,7 +145,7 @@ _Noreturn static void on_its_way(Grid *g, const Warp *w, uint32_t lane, const Bl
 	grid_fail(g, w, lane, "shared word at %llu: a copy by cp.async is on its way to it", (unsigned long long)address);
 }
 
-static void check_read(Grid *g, Warp *w, const Place *p, uint32_t lane)
+static void check_read(Grid *g, Warp *w, const LaneAccess *p, uint32_t lane)
 {
 	uint32_t words = p->bytes > 4 ? p->bytes / 4 : 1;
 	uint8_t need = byte_mask(p);
@@ -151,24 +153,24 @@ static void check_read(Grid *g, Warp *w, const Place *p, uint32_t lane)
 	for (uint32_t k = 0; k < words; k++) {
 		uint8_t state = p->block->word[p->word + k];
 		if (state & WORD_IN_FLIGHT)
-			on_its_way(g, w, lane, p->block, p->address + 4 * k);
+			fail_in_flight(g, w, lane, p->block, p->address + 4 * k);
 		if (need & ~state)
 			grid_fail(g, w, lane, "shared word at %llu was never written", (unsigned long long)p->address + 4 * k);
 	}
 }
 
-static void mark_written(Grid *g, Warp *w, const Place *p, uint32_t lane)
+static void mark_written(Grid *g, Warp *w, const LaneAccess *p, uint32_t lane)
 {
 	uint32_t words = p->bytes > 4 ? p->bytes / 4 : 1;
 
 	for (uint32_t k = 0; k < words; k++) {
 		if (p->block->word[p->word + k] & WORD_IN_FLIGHT)
-			on_its_way(g, w, lane, p->block, p->address + 4 * k);
+			fail_in_flight(g, w, lane, p->block, p->address + 4 * k);
 		p->block->word[p->word + k] |= byte_mask(p);
 	}
 }
 
-static void mark_in_flight(const Place *p)
+static void mark_in_flight(const LaneAccess *p)
 {
 	for (uint32_t k = 0; k < p->bytes / 4; k++)
 		p->block->word[p->word + k] |= WORD_IN_FLIGHT;
@@ -188,7 +190,7 @@ static uint64_t extend(Type t, uint64_t v)
 
 /* Addresses of all lanes; where nothing can be wrong with them, memory that they are offsets of; else NULL, and
  * the lanes are taken one by one. Words of 4 bytes, in shared or global memory. */
-static uint8_t *places(Grid *g, const Warp *w, const Insn *i, uint32_t mask, uint32_t bytes, uint64_t *at)
+static uint8_t *vector_addresses(Grid *g, const Warp *w, const Insn *i, uint32_t mask, uint32_t bytes, uint64_t *at)
 {
 	uint64_t low = UINT64_MAX, high = 0, bits = 0, from = 0, length = g->shared_bytes;
 	const uint32_t *slot = i->a[0] & CONSTANT ? g->k->constant + (uint64_t)(i->a[0] & ~(uint32_t)CONSTANT) * LANES
@@ -228,7 +230,7 @@ static uint8_t *places(Grid *g, const Warp *w, const Insn *i, uint32_t mask, uin
 static bool load_words(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
 	uint64_t at[LANES];
-	const uint8_t *memory = places(g, w, i, mask, 4u * i->width, at);
+	const uint8_t *memory = vector_addresses(g, w, i, mask, 4u * i->width, at);
 
 	if (!memory)
 		return false;
@@ -254,7 +256,7 @@ static bool load_words(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 static bool store_words(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
 	uint64_t at[LANES];
-	uint8_t *memory = i->order == O_WEAK ? places(g, w, i, mask, 4u * i->width, at) : NULL;
+	uint8_t *memory = i->order == O_WEAK ? vector_addresses(g, w, i, mask, 4u * i->width, at) : NULL;
 
 	if (!memory)
 		return false;
@@ -293,12 +295,12 @@ void access_load(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	for (uint32_t l = 0; l < LANES; l++) {
 		if (!(mask >> l & 1))
 			continue;
-		Place p = place_of(g, w, i, l, bytes);
+		LaneAccess p = access_of(g, w, i, l, bytes);
 		if (i->space == IN_SHARED)
 			check_read(g, w, &p, l);
-		if (g->races && atomic && !i->narrow)
+		if (g->races && atomic && !i->local_scope)
 			races_acquire(g, w, (uintptr_t)p.at, i->order == O_ACQUIRE);
-		touch(g, w, (Space)i->space, &p, l, atomic ? ACCESS_ATOMIC_READ : ACCESS_READ);
+		access_record(g, w, (Space)i->space, &p, l, atomic ? ACCESS_ATOMIC_READ : ACCESS_READ);
 		for (uint32_t k = 0; k < i->width; k++) {
 			uint64_t v = 0;
 			if (i->d[k] == NO_SLOT)
@@ -329,9 +331,9 @@ void access_matrices(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	if (mask != UINT32_MAX)
 		grid_fail(g, w, NO_LANE, "only lanes 0x%08x of the warp execute it, and all must", mask);
 	for (uint32_t l = 0; l < (uint32_t)i->width * SIDE; l++) {
-		Place p = place_of(g, w, i, l, 16);
+		LaneAccess p = access_of(g, w, i, l, 16);
 		check_read(g, w, &p, l);
-		touch(g, w, IN_SHARED, &p, l, ACCESS_READ);
+		access_record(g, w, IN_SHARED, &p, l, ACCESS_READ);
 		memcpy(half[l / SIDE][l % SIDE], p.at, sizeof half[0][0]);
 	}
 	for (uint32_t k = 0; k < i->width; k++) {
@@ -346,7 +348,7 @@ void access_matrices(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	}
 }
 
-static void check_same_word(Grid *g, const Warp *w, const Insn *i, uint32_t mask, const Place *place,
+static void check_same_word(Grid *g, const Warp *w, const Insn *i, uint32_t mask, const LaneAccess *place,
                             const uint8_t *data)
 {
 	uint32_t bytes = place[__builtin_ctz(mask)].bytes;
@@ -362,7 +364,7 @@ void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
 	uint32_t each = type_bytes((Type)i->type), bytes = each * i->width;
 	bool atomic = i->order != O_WEAK;
-	Place place[LANES];
+	LaneAccess place[LANES];
 	uint8_t data[LANES * 16];
 
 	if (store_words(g, w, i, mask))
@@ -370,7 +372,7 @@ void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	for (uint32_t l = 0; l < LANES; l++) {
 		if (!(mask >> l & 1))
 			continue;
-		Place p = place[l] = place_of(g, w, i, l, bytes);
+		LaneAccess p = place[l] = access_of(g, w, i, l, bytes);
 		for (uint32_t k = 0; k < i->width; k++) {
 			uint64_t v = lane_word(g, w, i->a[1 + k], l, each == 8);
 			memcpy(data + 16 * l + (uint64_t)k * each, &v, each);
@@ -380,8 +382,11 @@ void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		if (i->space == IN_GLOBAL && p.allocation->constant)
 			grid_fail(g, w, l, "a store to an array of .const");
 		bool changes = memcmp(p.at, data + 16 * l, bytes) != 0;
-		touch(g, w, (Space)i->space, &p, l, !atomic ? ACCESS_WRITE : changes ? ACCESS_ATOMIC_STORE : ACCESS_ATOMIC);
-		if (g->races && atomic && !i->narrow)
+		access_record(g, w, (Space)i->space, &p, l,
+		              !atomic   ? ACCESS_WRITE
+		              : changes ? ACCESS_ATOMIC_STORE
+		                        : ACCESS_ATOMIC);
+		if (g->races && atomic && !i->local_scope)
 			races_release(g, w, (uintptr_t)p.at, i->order == O_RELEASE, true);
 		if (changes) {
 			g->idle = 0;
@@ -404,7 +409,7 @@ uint32_t lane_value(const Grid *g, const Warp *w, uint32_t slot, uint32_t lane)
 
 uint8_t *shared_place(Grid *g, Warp *w, const Insn *i, uint32_t lane, uint32_t bytes, Access how)
 {
-	Place p = place_of(g, w, i, lane, bytes);
+	LaneAccess p = access_of(g, w, i, lane, bytes);
 
 	if (how == ACCESS_WRITE || how == ACCESS_BULK_WRITE)
 		mark_written(g, w, &p, lane);
@@ -412,24 +417,24 @@ uint8_t *shared_place(Grid *g, Warp *w, const Insn *i, uint32_t lane, uint32_t b
 		check_read(g, w, &p, lane);
 	if (how == ACCESS_BULK_WRITE)
 		mark_in_flight(&p);
-	touch(g, w, IN_SHARED, &p, lane, how);
+	access_record(g, w, IN_SHARED, &p, lane, how);
 	return p.at;
 }
 
 const uint8_t *shared_read(Grid *g, Warp *w, uint32_t address, uint32_t lane, uint32_t bytes, Access how)
 {
-	Place p = place(g, w, IN_SHARED, address, lane, bytes);
+	LaneAccess p = lane_access(g, w, IN_SHARED, address, lane, bytes);
 
 	check_read(g, w, &p, lane);
-	touch(g, w, IN_SHARED, &p, lane, how);
+	access_record(g, w, IN_SHARED, &p, lane, how);
 	return p.at;
 }
 
 const uint8_t *global_place(Grid *g, Warp *w, uint32_t slot, int64_t offset, uint32_t lane, uint32_t bytes)
 {
-	Place p = place(g, w, IN_GLOBAL, lane_word(g, w, slot, lane, true) + (uint64_t)offset, lane, bytes);
+	LaneAccess p = lane_access(g, w, IN_GLOBAL, lane_word(g, w, slot, lane, true) + (uint64_t)offset, lane, bytes);
 
-	touch(g, w, IN_GLOBAL, &p, lane, ACCESS_BULK_READ);
+	access_record(g, w, IN_GLOBAL, &p, lane, ACCESS_BULK_READ);
 	return p.at;
 }
 
@@ -467,13 +472,13 @@ void access_atomic(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		uint64_t old = 0, new;
 		if (!(mask >> l & 1))
 			continue;
-		Place p = place_of(g, w, i, l, bytes);
+		LaneAccess p = access_of(g, w, i, l, bytes);
 		if (i->space == IN_SHARED)
 			check_read(g, w, &p, l);
-		if (g->races && !i->narrow)
+		if (g->races && !i->local_scope)
 			races_acquire(g, w, (uintptr_t)p.at, acquire);
-		touch(g, w, (Space)i->space, &p, l, ACCESS_ATOMIC);
-		if (g->races && !i->narrow)
+		access_record(g, w, (Space)i->space, &p, l, ACCESS_ATOMIC);
+		if (g->races && !i->local_scope)
 			races_release(g, w, (uintptr_t)p.at, release, false);
 		memcpy(&old, p.at, bytes);
 		new = atomic_apply((AtomicOp)i->sub, (Type)i->type, old, lane_word(g, w, i->a[1], l, wide),
@@ -508,16 +513,16 @@ void access_copy(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		if (bytes > i->width)
 			grid_fail(g, w, l, "a copy of %u bytes from %u", i->width, bytes);
 		uint32_t to = (uint32_t)lane_word(g, w, i->a[0], l, false) + i->target;
-		Place p = place(g, w, IN_SHARED, to, l, i->width);
+		LaneAccess p = lane_access(g, w, IN_SHARED, to, l, i->width);
 		uint64_t address = lane_word(g, w, i->a[1], l, true) + (uint64_t)i->offset;
 		Copy c = { .to = to, .bytes = bytes, .zeros = i->width - bytes, .from = address, .lane = (uint8_t)l };
-		c.group = w->group[l];
+		c.group = w->copy_group[l];
 		c.at = i->at;
 		if (bytes) {
-			Place q = place(g, w, IN_GLOBAL, address, l, i->width);
-			touch(g, w, IN_GLOBAL, &q, l, ACCESS_READ);
+			LaneAccess q = lane_access(g, w, IN_GLOBAL, address, l, i->width);
+			access_record(g, w, IN_GLOBAL, &q, l, ACCESS_READ);
 		}
-		touch(g, w, IN_SHARED, &p, l, ACCESS_WRITE);
+		access_record(g, w, IN_SHARED, &p, l, ACCESS_WRITE);
 		mark_written(g, w, &p, l);
 		mark_in_flight(&p);
 		c.read = g->e->opt.seed && grid_random(g) & 1;
@@ -531,13 +536,13 @@ void access_copy(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 void access_commit(Warp *w, uint32_t mask)
 {
 	for (uint32_t l = 0; l < LANES; l++)
-		w->group[l] += mask >> l & 1;
+		w->copy_group[l] += mask >> l & 1;
 }
 
 static void land(Grid *g, Warp *w, Copy *c)
 {
 	uint8_t *to = w->block->shared + c->to;
-	Place p = { .at = to, .address = c->to, .word = c->to / 4, .bytes = c->bytes + c->zeros, .block = w->block };
+	LaneAccess p = { .at = to, .address = c->to, .word = c->to / 4, .bytes = c->bytes + c->zeros, .block = w->block };
 
 	if (!c->read)
 		memcpy(c->data, (const void *)(uintptr_t)c->from, c->bytes);
@@ -545,7 +550,7 @@ static void land(Grid *g, Warp *w, Copy *c)
 	memset(to + c->bytes, 0, c->zeros);
 	for (uint32_t k = 0; k < p.bytes / 4; k++)
 		w->block->word[p.word + k] &= (uint8_t)~WORD_IN_FLIGHT;
-	touch(g, w, IN_SHARED, &p, c->lane, ACCESS_WRITE);
+	access_record(g, w, IN_SHARED, &p, c->lane, ACCESS_WRITE);
 	g->idle = 0;
 }
 
@@ -562,7 +567,7 @@ void access_wait(Grid *g, Warp *w, int64_t left, uint32_t mask)
 	for (uint64_t n = 0; n < w->copies; n++) {
 		Copy *c = &w->copy[n];
 		bool mine = mask >> c->lane & 1;
-		bool due = mine && (left < 0 || (int64_t)c->group + left < (int64_t)w->group[c->lane]);
+		bool due = mine && (left < 0 || (int64_t)c->group + left < (int64_t)w->copy_group[c->lane]);
 		if (due)
 			land(g, w, c);
 		else

@@ -9,7 +9,7 @@
  * polls, so that no copy needs to land because nothing else can run. */
 #include <string.h>
 
-#include "warp.h"
+#include "emulator.h"
 
 enum { QUAD = 16 };
 
@@ -21,7 +21,7 @@ bool bulk_parse(Parser *p, Insn *i, Token name)
 
 	if (!global && !ptx_is(name, "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"))
 		return false;
-	i->op = OP_BULK;
+	i->op = OP_CP_BULK;
 	i->sub = global;
 	i->space = IN_SHARED;
 	i->remote = true;
@@ -48,12 +48,12 @@ static Bulk *queue_add(Grid *g, uint32_t bytes)
 {
 	if (g->bulks == g->bulks_made) {
 		g->bulk = arena_reserve(&g->arena, g->bulk, g->bulks_made, &g->bulk_cap, sizeof *g->bulk);
-		g->bulk[g->bulks_made++] = (Bulk){ .room = 0 };
+		g->bulk[g->bulks_made++] = (Bulk){ .capacity = 0 };
 	}
 	Bulk *b = &g->bulk[g->bulks++];
-	if (b->room < bytes) {
+	if (b->capacity < bytes) {
 		b->data = arena_alloc(&g->arena, bytes, 1);
-		b->room = bytes;
+		b->capacity = bytes;
 	}
 	b->bytes = bytes;
 	return b;
@@ -132,7 +132,7 @@ static void issue(Grid *g, Warp *w, const Insn *i, uint32_t lane)
 	races_bulk_issued(g, w, b);
 }
 
-void bulk_copy_begin(Grid *g, Warp *w, const Insn *i, uint32_t mask)
+void bulk_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
 	for (uint32_t l = 0; l < LANES; l++) {
 		if (!(mask >> l & 1))
@@ -146,7 +146,7 @@ void bulk_copy_begin(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 /* ---- when they land ---- */
 
 /* One of them now and then. */
-void bulk_turn(Grid *g)
+void bulk_step(Grid *g)
 {
 	uint64_t r = g->e->opt.seed ? grid_random(g) : 1;
 

@@ -3,7 +3,7 @@
  * sorted by address, with a gap after each. */
 #include <string.h>
 
-#include "warp.h"
+#include "emulator.h"
 
 enum { POISON = 0xff, GAP = 256, BIG = 1 << 14 }; /* POISON: floats of such bytes are NaNs, indices out of bounds */
 

@@ -3,7 +3,7 @@
  * read only in lanes that have written it. */
 #include <string.h>
 
-#include "warp.h"
+#include "emulator.h"
 
 /* ---- values of ops.def ---- */
 
@@ -108,7 +108,7 @@ static const void *source(const Grid *g, const Warp *w, uint32_t slot)
 
 static uint32_t source_pred(const Warp *w, uint32_t slot) { return w->reg[(uint64_t)slot * LANES]; }
 
-static void put32(Warp *w, uint32_t slot, const void *from, uint32_t mask)
+static void write32(Warp *w, uint32_t slot, const void *from, uint32_t mask)
 {
 	uint32_t *to = w->reg + (uint64_t)slot * LANES;
 	const uint32_t *v = from;
@@ -122,7 +122,7 @@ static void put32(Warp *w, uint32_t slot, const void *from, uint32_t mask)
 	w->defined[slot] |= mask;
 }
 
-static void put64(Warp *w, uint32_t slot, const void *from, uint32_t mask)
+static void write64(Warp *w, uint32_t slot, const void *from, uint32_t mask)
 {
 	uint64_t *to = (uint64_t *)(void *)(w->reg + (uint64_t)slot * LANES);
 	const uint64_t *v = from;
@@ -136,7 +136,7 @@ static void put64(Warp *w, uint32_t slot, const void *from, uint32_t mask)
 	w->defined[slot] |= mask;
 }
 
-static void put_pred(Warp *w, uint32_t slot, uint32_t value, uint32_t mask)
+static void write_pred(Warp *w, uint32_t slot, uint32_t value, uint32_t mask)
 {
 	uint32_t *to = w->reg + (uint64_t)slot * LANES;
 
@@ -191,9 +191,9 @@ static void execute_alu(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 			to[l] = value;                           \
 		}                                            \
 		if (sizeof(Lane##D) == 8)                    \
-			put64(w, i->d[0], result, mask);         \
+			write64(w, i->d[0], result, mask);       \
 		else                                         \
-			put32(w, i->d[0], result, mask);         \
+			write32(w, i->d[0], result, mask);       \
 		break;                                       \
 	}
 #include "ops.def"
@@ -209,7 +209,7 @@ static void execute_float(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	const uint32_t *c = i->sources > 2 ? source(g, w, i->a[2]) : NULL;
 
 	floats_apply((FloatOp)i->sub, i->ftz, d, source(g, w, i->a[0]), b, c);
-	put32(w, i->d[0], d, mask);
+	write32(w, i->d[0], d, mask);
 }
 
 /* Bits 0, 1, 2: less, equal, greater; none: a NaN. */
@@ -269,7 +269,7 @@ static Ordered compare_lanes(const Insn *i, const void *a, const void *b)
 }
 #undef ORDER
 
-static uint32_t join_preds(uint32_t how, uint32_t a, uint32_t b)
+static uint32_t combine_preds(uint32_t how, uint32_t a, uint32_t b)
 {
 	return how == P_AND ? a & b : how == P_OR ? a | b : how == P_XOR ? a ^ b : how == P_NOT ? ~a : a;
 }
@@ -284,14 +284,14 @@ static void execute_setp(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	r |= holds(i->sub, 1, false) ? o.greater : 0;
 	r |= holds(i->sub, 0, true) ? none : 0;
 	uint32_t other = ~r;
-	if (i->join) {
+	if (i->combine) {
 		uint32_t c = source_pred(w, i->a[2]) ^ (i->last_not ? UINT32_MAX : 0);
-		r = join_preds(i->join, r, c);
-		other = join_preds(i->join, other, c);
+		r = combine_preds(i->combine, r, c);
+		other = combine_preds(i->combine, other, c);
 	}
-	put_pred(w, i->d[0], r, mask);
+	write_pred(w, i->d[0], r, mask);
 	if (i->results > 1)
-		put_pred(w, i->d[1], other, mask);
+		write_pred(w, i->d[1], other, mask);
 }
 
 static void execute_selp(Grid *g, Warp *w, const Insn *i, uint32_t mask)
@@ -305,12 +305,12 @@ static void execute_selp(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		const uint64_t *x = a, *y = b;
 		for (uint32_t l = 0; l < LANES; l++)
 			t64[l] = p >> l & 1 ? x[l] : y[l];
-		put64(w, i->d[0], t64, mask);
+		write64(w, i->d[0], t64, mask);
 	} else {
 		const uint32_t *x = a, *y = b;
 		for (uint32_t l = 0; l < LANES; l++)
 			t32[l] = p >> l & 1 ? x[l] : y[l];
-		put32(w, i->d[0], t32, mask);
+		write32(w, i->d[0], t32, mask);
 	}
 }
 
@@ -325,9 +325,9 @@ static void execute_pack(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		t32[l] = b[l] << 16 | (a[l] & 0xffff);
 	}
 	if (i->type == T_B64)
-		put64(w, i->d[0], t64, mask);
+		write64(w, i->d[0], t64, mask);
 	else
-		put32(w, i->d[0], t32, mask);
+		write32(w, i->d[0], t32, mask);
 }
 
 static void execute_unpack(Grid *g, Warp *w, const Insn *i, uint32_t mask)
@@ -345,15 +345,15 @@ static void execute_unpack(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		}
 	}
 	if (i->d[0] != NO_SLOT)
-		put32(w, i->d[0], low, mask);
+		write32(w, i->d[0], low, mask);
 	if (i->d[1] != NO_SLOT)
-		put32(w, i->d[1], high, mask);
+		write32(w, i->d[1], high, mask);
 }
 
 /* ---- lanes together ---- */
 
 /* Lanes of a membermask execute the instruction together, or a GPU waits for ever. */
-static uint32_t members(Grid *g, const Warp *w, uint32_t slot, uint32_t mask)
+static uint32_t check_members(Grid *g, const Warp *w, uint32_t slot, uint32_t mask)
 {
 	uint32_t m = uniform(g, w, slot, mask, "the mask of lanes");
 
@@ -369,7 +369,7 @@ static void execute_shuffle(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	const uint32_t *a = source(g, w, i->a[0]), *b = source(g, w, i->a[1]), *c = source(g, w, i->a[2]);
 	uint32_t t[LANES], in_range = 0;
 
-	members(g, w, i->a[3], mask);
+	check_members(g, w, i->a[3], mask);
 	for (uint32_t l = 0; l < LANES; l++) {
 		uint32_t clamp = c[l] & 31, segment = c[l] >> 8 & 31, by = b[l] & 31, from;
 		uint32_t most = (l & segment) | (clamp & ~segment), least = l & segment;
@@ -386,23 +386,23 @@ static void execute_shuffle(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		if (mask >> l & 1 && !(mask >> from & 1))
 			grid_fail(g, w, l, "the value comes from lane %u, which does not take part", from);
 	}
-	put32(w, i->d[0], t, mask);
+	write32(w, i->d[0], t, mask);
 	if (i->results > 1)
-		put_pred(w, i->d[1], in_range, mask);
+		write_pred(w, i->d[1], in_range, mask);
 }
 
 static void execute_vote(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
 	uint32_t p = (source_pred(w, i->a[0]) ^ (i->last_not ? UINT32_MAX : 0)) & mask, t[LANES];
 
-	members(g, w, i->a[1], mask);
+	check_members(g, w, i->a[1], mask);
 	for (uint32_t l = 0; l < LANES; l++)
 		t[l] = p;
 	switch (i->sub) {
-	case V_BALLOT: put32(w, i->d[0], t, mask); break;
-	case V_ANY: put_pred(w, i->d[0], p ? UINT32_MAX : 0, mask); break;
-	case V_ALL: put_pred(w, i->d[0], p == mask ? UINT32_MAX : 0, mask); break;
-	default: put_pred(w, i->d[0], p == mask || !p ? UINT32_MAX : 0, mask); break;
+	case V_BALLOT: write32(w, i->d[0], t, mask); break;
+	case V_ANY: write_pred(w, i->d[0], p ? UINT32_MAX : 0, mask); break;
+	case V_ALL: write_pred(w, i->d[0], p == mask ? UINT32_MAX : 0, mask); break;
+	default: write_pred(w, i->d[0], p == mask || !p ? UINT32_MAX : 0, mask); break;
 	}
 }
 
@@ -411,11 +411,11 @@ static void execute_match(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	const uint32_t *a = source(g, w, i->a[0]);
 	uint32_t t[LANES] = { 0 };
 
-	members(g, w, i->a[1], mask);
+	check_members(g, w, i->a[1], mask);
 	for (uint32_t l = 0; l < LANES; l++)
 		for (uint32_t k = 0; k < LANES; k++)
 			t[l] |= (uint32_t)(mask >> k & 1 && a[k] == a[l]) << k;
-	put32(w, i->d[0], t, mask);
+	write32(w, i->d[0], t, mask);
 }
 
 static void execute_redux(Grid *g, Warp *w, const Insn *i, uint32_t mask)
@@ -424,13 +424,13 @@ static void execute_redux(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	uint32_t first = one_lane(mask), t[LANES];
 	uint64_t sum = a[first];
 
-	members(g, w, i->a[1], mask);
+	check_members(g, w, i->a[1], mask);
 	for (uint32_t l = first + 1; l < LANES; l++)
 		if (mask >> l & 1)
 			sum = atomic_apply((AtomicOp)i->sub, (Type)i->type, sum, a[l], 0);
 	for (uint32_t l = 0; l < LANES; l++)
 		t[l] = (uint32_t)sum;
-	put32(w, i->d[0], t, mask);
+	write32(w, i->d[0], t, mask);
 }
 
 /* ---- barriers, time ---- */
@@ -450,7 +450,7 @@ static void execute_barrier(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		grid_fail(g, w, NO_LANE, "a barrier for %u threads: not whole warps of a block of %u", count, g->threads);
 	if (red)
 		pred = source_pred(w, i->a[i->sources - 1]) ^ (i->last_not ? UINT32_MAX : 0);
-	barrier_reached(g, w, i, number, count, pred, mask);
+	block_barrier_arrive(g, w, i, number, count, pred, mask);
 }
 
 static void execute_cluster(Grid *g, Warp *w, const Insn *i, uint32_t mask)
@@ -473,14 +473,14 @@ static void execute_clock(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		t32[l] = (uint32_t)g->executed;
 	}
 	if (type_bytes((Type)i->type) == 8)
-		put64(w, i->d[0], t64, mask);
+		write64(w, i->d[0], t64, mask);
 	else
-		put32(w, i->d[0], t32, mask);
+		write32(w, i->d[0], t32, mask);
 }
 
 /* ---- control: lanes that diverged run one group at a time, the one with the lowest pc ---- */
 
-static void regroup(Warp *w)
+static void reconverge(Warp *w)
 {
 	uint32_t low = NO_PC, next = NO_PC;
 
@@ -514,7 +514,7 @@ static void execute_branch(Warp *w, const Insn *i, uint32_t mask)
 	}
 	set_lanes(w, w->active & ~mask, w->pc);
 	set_lanes(w, mask, i->target);
-	regroup(w);
+	reconverge(w);
 }
 
 static void execute_exit(Grid *g, Warp *w, uint32_t mask)
@@ -523,7 +523,7 @@ static void execute_exit(Grid *g, Warp *w, uint32_t mask)
 	w->live &= ~mask;
 	g->idle = 0;
 	if (w->live) {
-		regroup(w);
+		reconverge(w);
 		return;
 	}
 	w->state = WARP_DONE;
@@ -540,8 +540,8 @@ static void execute_one(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	case OP_SETP: execute_setp(g, w, i, mask); break;
 	case OP_SELP: execute_selp(g, w, i, mask); break;
 	case OP_PRED:
-		put_pred(w, i->d[0], join_preds(i->sub, source_pred(w, i->a[0]), source_pred(w, i->a[i->sources > 1 ? 1 : 0])),
-		         mask);
+		write_pred(w, i->d[0],
+		           combine_preds(i->sub, source_pred(w, i->a[0]), source_pred(w, i->a[i->sources > 1 ? 1 : 0])), mask);
 		break;
 	case OP_PACK: execute_pack(g, w, i, mask); break;
 	case OP_UNPACK: execute_unpack(g, w, i, mask); break;
@@ -549,33 +549,33 @@ static void execute_one(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	case OP_LOAD: access_load(g, w, i, mask); break;
 	case OP_STORE: access_store(g, w, i, mask); break;
 	case OP_ATOMIC: access_atomic(g, w, i, mask); break;
-	case OP_COPY: access_copy(g, w, i, mask); break;
-	case OP_COMMIT: access_commit(w, mask); break;
-	case OP_WAIT: access_wait(g, w, i->offset, mask); break;
-	case OP_NOTHING: break;
+	case OP_CP_ASYNC: access_copy(g, w, i, mask); break;
+	case OP_CP_COMMIT: access_commit(w, mask); break;
+	case OP_CP_WAIT: access_wait(g, w, i->offset, mask); break;
+	case OP_NOP: break;
 	case OP_BARRIER: execute_barrier(g, w, i, mask); break;
-	case OP_CLUSTER: execute_cluster(g, w, i, mask); break;
+	case OP_CLUSTER_BARRIER: execute_cluster(g, w, i, mask); break;
 	case OP_MBARRIER: mbarrier_execute(g, w, i, mask); break;
-	case OP_STORE_ASYNC: store_async(g, w, i, mask); break;
-	case OP_BULK: bulk_copy_begin(g, w, i, mask); break;
+	case OP_STORE_ASYNC: store_async_execute(g, w, i, mask); break;
+	case OP_CP_BULK: bulk_execute(g, w, i, mask); break;
 	case OP_PROXY_FENCE: races_proxy_fence(g, w, i->sub); break;
 	case OP_WARP_SYNC:
-		members(g, w, i->a[0], mask);
+		check_members(g, w, i->a[0], mask);
 		races_warp_sync(w);
 		break;
 	case OP_FENCE:
-		if (!i->narrow)
+		if (!i->local_scope)
 			races_fence(g, w);
 		break;
 	case OP_SHUFFLE: execute_shuffle(g, w, i, mask); break;
 	case OP_VOTE: execute_vote(g, w, i, mask); break;
 	case OP_MATCH: execute_match(g, w, i, mask); break;
 	case OP_REDUX: execute_redux(g, w, i, mask); break;
-	case OP_MMA: matrix_multiply(g, w, i, mask); break;
+	case OP_MMA: mma_execute(g, w, i, mask); break;
 	case OP_LDMATRIX: access_matrices(g, w, i, mask); break;
-	case OP_GROUP_PRODUCT: group_product(g, w, i, mask); break;
-	case OP_GROUP_COMMIT: group_commit(w); break;
-	case OP_GROUP_WAIT: group_wait(w, (uint32_t)i->offset); break;
+	case OP_WGMMA: wgmma_execute(g, w, i, mask); break;
+	case OP_WGMMA_COMMIT: wgmma_commit(w); break;
+	case OP_WGMMA_WAIT: wgmma_wait(w, (uint32_t)i->offset); break;
 	case OP_BRANCH: execute_branch(w, i, mask); break;
 	case OP_EXIT: execute_exit(g, w, mask); break;
 	case OP_TRAP: grid_fail(g, w, one_lane(mask), "trap"); break;
@@ -589,7 +589,7 @@ void warp_run(Grid *g, Warp *w)
 	while (w->state == WARP_READY) {
 		if (w->pc >= w->next_pc) { /* the group meets another, or has passed it */
 			set_lanes(w, w->active, w->pc);
-			regroup(w);
+			reconverge(w);
 		}
 		const Insn *i = &g->k->code[w->pc++];
 		uint32_t mask = w->active;

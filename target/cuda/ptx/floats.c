@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "warp.h"
+#include "emulator.h"
 
 enum { NAN_BITS = 0x7fffffff, LEAST_NORMAL = 0x00800000 };
 #define SIGN     0x80000000u

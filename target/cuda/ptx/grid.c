@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "warp.h"
+#include "emulator.h"
 
 void grid_fail(Grid *g, const Warp *w, uint32_t lane, const char *fmt, ...)
 {
@@ -60,7 +60,7 @@ static void fill(Warp *w, uint32_t slot, uint32_t value, uint32_t mask)
 	w->defined[slot] |= mask;
 }
 
-static void give_result(const Barrier *b, Warp *w, const Insn *i)
+static void red_result(const Barrier *b, Warp *w, const Insn *i)
 {
 	uint32_t *pred = w->reg + (uint64_t)i->d[0] * LANES, value = i->sub == B_AND ? b->all : b->any;
 
@@ -72,14 +72,14 @@ static void give_result(const Barrier *b, Warp *w, const Insn *i)
 	w->defined[i->d[0]] |= w->live;
 }
 
-static void barrier_open(Grid *g, Block *block, Barrier *b)
+static void block_barrier_release(Grid *g, Block *block, Barrier *b)
 {
 	for (uint32_t k = 0; k < g->block_warps; k++)
 		if (b->waiting >> k & 1) {
 			Warp *w = &block->warp[k];
 			const Insn *i = &g->k->code[w->pc - 1];
 			if (i->sub >= B_POPC)
-				give_result(b, w, i);
+				red_result(b, w, i);
 			races_leave(g, w, b->clock);
 			warp_ready(g, w);
 		}
@@ -93,7 +93,7 @@ static void barrier_check(Grid *g, Block *block, Barrier *b)
 	uint32_t expected = b->expected ? b->expected : block->live * LANES;
 
 	if (b->arrived && b->arrived >= expected)
-		barrier_open(g, block, b);
+		block_barrier_release(g, block, b);
 }
 
 /* ---- clusters ---- */
@@ -159,7 +159,8 @@ void barrier_recheck(Grid *g, Block *block)
 	cluster_check(g, block->number / g->cluster);
 }
 
-void barrier_reached(Grid *g, Warp *w, const Insn *i, uint32_t number, uint32_t count, uint32_t pred, uint32_t mask)
+void block_barrier_arrive(Grid *g, Warp *w, const Insn *i, uint32_t number, uint32_t count, uint32_t pred,
+                          uint32_t mask)
 {
 	Barrier *b = &w->block->barrier[number];
 
@@ -232,7 +233,7 @@ static void warp_start(Grid *g, Block *b, uint32_t number)
 
 static void check_launch(const Emulator *e, const Kernel *k, const Launch *l)
 {
-	if (!l->blocks || l->blocks > 1 << 16 || !l->threads || l->threads > MOST_WARPS * LANES)
+	if (!l->blocks || l->blocks > 1 << 16 || !l->threads || l->threads > MAX_WARPS * LANES)
 		fail(e->cx, MP_FAILED, NULL, "kernel %s: a launch of %u blocks of %u threads", k->name, l->blocks, l->threads);
 	if (k->threads && (k->threads_exact ? l->threads != k->threads : l->threads > k->threads))
 		fail(e->cx, MP_FAILED, NULL, "kernel %s: %u threads where the text allows %u", k->name, l->threads, k->threads);
@@ -303,7 +304,7 @@ static void grid_run(Grid *g)
 		if (!g->ready_count)
 			deadlock(g);
 		if (g->bulks)
-			bulk_turn(g);
+			bulk_step(g);
 		uint64_t r = g->e->opt.seed ? grid_random(g) : 0;
 		if (g->e->opt.seed)
 			next = (uint32_t)((r >> 32) % g->ready_count);

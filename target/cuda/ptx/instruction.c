@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "warp.h"
+#include "emulator.h"
 
 const AluRow alu_rows[OP_ALU_END] = {
 #define OP(id, names, d, a, b, c, value) { names, T_##d, T_##a, T_##b, T_##c },
@@ -164,14 +164,14 @@ static void parse_setp(Parser *p, Insn *i, Parts *s)
 	    (low >= 0 && !is_unsigned) || (is_bits && c > C_NE) || type_bytes(t) < 2 || (i->ftz && t != T_F32))
 		unknown(p, s);
 	i->sub = (uint8_t)(c >= 0 ? c : low >= 0 ? C_LT + low : C_UNORDERED + u);
-	i->join = join < 0 ? 0 : (uint8_t)(P_AND + join);
+	i->combine = join < 0 ? 0 : (uint8_t)(P_AND + join);
 	i->d[i->results++] = take_register(p, T_PRED, false);
 	if (ptx_take(p, "|"))
 		i->d[i->results++] = take_register(p, T_PRED, false);
 	ptx_expect(p, ",");
 	add_source(p, i, t);
 	add_source(p, i, t);
-	if (i->join) {
+	if (i->combine) {
 		ptx_expect(p, ",");
 		i->last_not = ptx_take(p, "!");
 		i->a[i->sources++] = take_source(p, T_PRED);
@@ -302,7 +302,7 @@ static void parse_order(Parser *p, Insn *i, Parts *s)
 		scope = part_of(s, scopes, COUNT(scopes));
 		if (scope < 0)
 			unknown(p, s);
-		i->narrow = scope < 2;
+		i->local_scope = scope < 2;
 	}
 }
 
@@ -444,7 +444,7 @@ static void parse_atomic(Parser *p, Insn *i, Parts *s)
 		static const char *const scopes[] = { "cta", "cluster", "gpu", "sys" };
 		i->order = O_RELAXED;
 		int scope = part_of(s, scopes, COUNT(scopes)); /* .gpu if there is none */
-		i->narrow = scope == 0 || scope == 1;
+		i->local_scope = scope == 0 || scope == 1;
 	}
 	if (!parse_space(s, i) || (i->space != IN_SHARED && i->space != IN_GLOBAL))
 		unknown(p, s);
@@ -474,12 +474,12 @@ static void parse_copy(Parser *p, Insn *i, Parts *s)
 	if (bulk_parse(p, i, s->whole))
 		return;
 	if (part_take(s, "async") && part_take(s, "commit_group")) {
-		i->op = OP_COMMIT;
+		i->op = OP_CP_COMMIT;
 	} else if (part_take(s, "wait_all")) {
-		i->op = OP_WAIT;
+		i->op = OP_CP_WAIT;
 		i->offset = -1;
 	} else if (part_take(s, "wait_group")) {
-		i->op = OP_WAIT;
+		i->op = OP_CP_WAIT;
 		i->offset = (int64_t)take_immediate(p, T_U32);
 	} else {
 		bool cg = part_take(s, "cg"), ca = !cg && part_take(s, "ca");
@@ -487,7 +487,7 @@ static void parse_copy(Parser *p, Insn *i, Parts *s)
 			unknown(p, s);
 		if (!part_take(s, "L2::128B"))
 			part_take(s, "L2::256B");
-		i->op = OP_COPY;
+		i->op = OP_CP_ASYNC;
 		Token at = p->now;
 		take_address(p, i, IN_SHARED);
 		if (i->offset < 0)
@@ -511,7 +511,7 @@ static void parse_barrier(Parser *p, Insn *i, Parts *s)
 	part_take(s, "cta");
 	i->op = OP_BARRIER;
 	if (part_take(s, "cluster")) {
-		i->op = OP_CLUSTER;
+		i->op = OP_CLUSTER_BARRIER;
 		i->sub = part_take(s, "arrive") ? B_ARRIVE : B_SYNC;
 		if (i->sub == B_SYNC && !part_take(s, "wait"))
 			unknown(p, s);
@@ -670,7 +670,7 @@ static void parse_ldmatrix(Parser *p, Insn *i, Parts *s)
 
 static void parse_group(Parser *p, Insn *i, Parts *s)
 {
-	if (!group_parse(p, i, s->whole))
+	if (!wgmma_parse(p, i, s->whole))
 		unknown(p, s);
 }
 
@@ -705,7 +705,7 @@ static void parse_fence(Parser *p, Insn *i, Parts *s)
 	int level = part_of(s, levels, fence ? 4 : COUNT(levels));
 	if (level < 0 || s->at != s->count)
 		unknown(p, s);
-	i->narrow = level < 2;
+	i->local_scope = level < 2;
 	i->op = OP_FENCE;
 }
 
@@ -714,7 +714,7 @@ static void parse_prefetch(Parser *p, Insn *i, Parts *s)
 	if (!part_take(s, "global") || !(part_take(s, "L1") || part_take(s, "L2")))
 		unknown(p, s);
 	parts_end(p, s);
-	i->op = OP_NOTHING;
+	i->op = OP_NOP;
 	take_address(p, i, IN_GLOBAL);
 }
 

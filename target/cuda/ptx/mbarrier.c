@@ -7,9 +7,9 @@
  * phase. Bytes may come before they are expected. */
 #include <string.h>
 
-#include "warp.h"
+#include "emulator.h"
 
-enum { COUNT_BITS = 20, BYTES_BITS = 21, MOST_COUNT = (1 << COUNT_BITS) - 1 };
+enum { COUNT_BITS = 20, BYTES_BITS = 21, MAX_COUNT = (1 << COUNT_BITS) - 1 };
 typedef struct Mbarrier {
 	uint32_t pending, expected, phase;
 	int32_t bytes;
@@ -17,9 +17,9 @@ typedef struct Mbarrier {
 
 static Mbarrier unpack(uint64_t v)
 {
-	Mbarrier b = { .pending = (uint32_t)v & MOST_COUNT, .expected = (uint32_t)(v >> COUNT_BITS) & MOST_COUNT };
+	Mbarrier b = { .pending = (uint32_t)v & MAX_COUNT, .expected = (uint32_t)(v >> COUNT_BITS) & MAX_COUNT };
 
-	b.bytes = (int32_t)(v >> 2 * COUNT_BITS & ((1u << BYTES_BITS) - 1)) - MOST_COUNT;
+	b.bytes = (int32_t)(v >> 2 * COUNT_BITS & ((1u << BYTES_BITS) - 1)) - MAX_COUNT;
 	b.phase = (uint32_t)(v >> (2 * COUNT_BITS + BYTES_BITS)) & 1;
 	return b;
 }
@@ -27,7 +27,7 @@ static Mbarrier unpack(uint64_t v)
 static uint64_t pack(const Mbarrier *b)
 {
 	return b->pending | (uint64_t)b->expected << COUNT_BITS |
-	       (uint64_t)(uint32_t)(b->bytes + MOST_COUNT) << 2 * COUNT_BITS |
+	       (uint64_t)(uint32_t)(b->bytes + MAX_COUNT) << 2 * COUNT_BITS |
 	       (uint64_t)b->phase << (2 * COUNT_BITS + BYTES_BITS) | (uint64_t)1 << 63;
 }
 
@@ -58,7 +58,7 @@ static void arrive(Grid *g, Warp *w, uint32_t lane, uint8_t *at, uint32_t arriva
 		grid_fail(g, w, lane, "the mbarrier has all arrivals of its phase");
 	b.pending -= arrivals;
 	b.bytes += bytes;
-	if (b.bytes > MOST_COUNT || b.bytes < -MOST_COUNT)
+	if (b.bytes > MAX_COUNT || b.bytes < -MAX_COUNT)
 		grid_fail(g, w, lane, "an mbarrier counts up to 2^20 - 1 bytes");
 	if (!b.pending && !b.bytes) {
 		b.phase ^= 1;
@@ -88,7 +88,7 @@ void mbarrier_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		switch (i->sub) {
 		case M_INIT:
 			b.pending = b.expected = x;
-			if (!x || x > MOST_COUNT)
+			if (!x || x > MAX_COUNT)
 				grid_fail(g, w, l, "an mbarrier of %u arrivals: 1 to 2^20 - 1", x);
 			uint64_t v = pack(&b);
 			memcpy(at, &v, sizeof v);
@@ -123,7 +123,7 @@ void mbarrier_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 }
 
 /* [a + target], values, [mbarrier + offset] */
-void store_async(Grid *g, Warp *w, const Insn *i, uint32_t mask)
+void store_async_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
 	for (uint32_t l = 0; l < LANES; l++) {
 		if (!(mask >> l & 1))

@@ -3,7 +3,7 @@
  * has the width and kind that ptxas asks for; equal constants of a kernel share a slot. */
 #include <string.h>
 
-#include "warp.h"
+#include "emulator.h"
 
 uint32_t constant_slot(Parser *p, uint64_t v, bool wide)
 {

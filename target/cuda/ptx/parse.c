@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "warp.h"
+#include "emulator.h"
 
 /* ---- tokens: words with their dots, single characters ---- */
 
@@ -506,7 +506,7 @@ static void parse_entry(Parser *p)
 	p->m->kernel = k;
 	k->code = arena_reserve(&p->m->arena, k->code, k->length, &k->code_cap, sizeof *k->code);
 	k->code[k->length++] = (Insn){ .op = OP_EXIT, .guard = NO_SLOT, .at = (uint32_t)(p->now.s - p->m->src.text) };
-	slots_share(k, &p->cx->scratch, p->registers, p->register_runs);
+	registers_allocate(k, &p->cx->scratch, p->registers, p->register_runs);
 }
 
 static void parse_top(Parser *p)

@@ -27,7 +27,7 @@
  * pipelines of copies do without in practice. */
 #include <string.h>
 
-#include "warp.h"
+#include "emulator.h"
 
 enum { SEVERAL = LANES, ALL_BYTES = 15 }; /* lanes; bytes of a word */
 enum { PARTS = 4 };                       /* of a clock where there are two proxies */
@@ -57,11 +57,11 @@ struct Shadow {
 };
 
 /* Clocks that releases left, by address. */
-typedef struct Released {
-	struct Released *next;
+typedef struct ReleasedClock {
+	struct ReleasedClock *next;
 	uint64_t address;
 	uint32_t clock[1];
-} Released;
+} ReleasedClock;
 enum { RELEASE_BUCKETS = 256 };
 
 static uint32_t *clock_new(Grid *g) { return arena_alloc(&g->arena, g->clock_words, sizeof(uint32_t)); }
@@ -130,7 +130,7 @@ static void check_proxy(Grid *g, const Warp *w, uint32_t lane, const LastAccess 
 	grid_fail(g, w, lane,
 	          "a race: no fence.proxy.async lies between this %s and the write in line %u by block %u, warp %u, to the "
 	          "%s at %llu",
-	          g->now->op == OP_BULK ? "copy" : "product", line_of(g, a->at), v->block->number, v->number, m->what,
+	          g->now->op == OP_CP_BULK ? "copy" : "product", line_of(g, a->at), v->block->number, v->number, m->what,
 	          (unsigned long long)at);
 }
 
@@ -222,7 +222,7 @@ static LastAccess access_now(const Grid *g, const Warp *w)
 		                 .bytes = ALL_BYTES };
 }
 
-void races_touch(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uint8_t bytes, Access how)
+void races_access(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uint8_t bytes, Access how)
 {
 	ShadowWord *s = shadow_word(g, m, word);
 	LastAccess now = access_now(g, w);
@@ -259,7 +259,7 @@ void races_touch(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uint
 	}
 }
 
-/* As races_touch, for whole words that lanes of the mask load from offsets `at` on: most accesses are such. */
+/* As races_access, for whole words that lanes of the mask load from offsets `at` on: most accesses are such. */
 void races_load(Grid *g, Warp *w, uint32_t mask, Shadow *m, const uint64_t at[LANES], uint32_t width)
 {
 	LastAccess now = access_now(g, w);
@@ -277,18 +277,18 @@ void races_load(Grid *g, Warp *w, uint32_t mask, Shadow *m, const uint64_t at[LA
 /* ---- what orders them ---- */
 
 /* NULL: nothing was left there. */
-static Released *released_at(const Grid *g, uint64_t address)
+static ReleasedClock *released_find(const Grid *g, uint64_t address)
 {
-	for (Released *r = g->released[(address >> 2) % RELEASE_BUCKETS]; r; r = r->next)
+	for (ReleasedClock *r = g->released[(address >> 2) % RELEASE_BUCKETS]; r; r = r->next)
 		if (r->address == address)
 			return r;
 	return NULL;
 }
 
-static Released *released_new(Grid *g, uint64_t address)
+static ReleasedClock *released_new(Grid *g, uint64_t address)
 {
-	Released **bucket = &g->released[(address >> 2) % RELEASE_BUCKETS];
-	Released *r = arena_alloc(&g->arena, sizeof *r + g->clock_words * sizeof *r->clock, 1);
+	ReleasedClock **bucket = &g->released[(address >> 2) % RELEASE_BUCKETS];
+	ReleasedClock *r = arena_alloc(&g->arena, sizeof *r + g->clock_words * sizeof *r->clock, 1);
 	r->address = address;
 	r->next = *bucket;
 	return *bucket = r;
@@ -297,7 +297,7 @@ static Released *released_new(Grid *g, uint64_t address)
 /* A store or an atomic of scope .gpu or larger. What an atomic finds, it leaves to the next acquire. */
 void races_release(Grid *g, Warp *w, uint64_t address, bool release, bool replaces)
 {
-	Released *r = released_at(g, address);
+	ReleasedClock *r = released_find(g, address);
 
 	if (!r && !release && !w->has_shown)
 		return;
@@ -315,7 +315,7 @@ void races_release(Grid *g, Warp *w, uint64_t address, bool release, bool replac
 
 void races_acquire(Grid *g, Warp *w, uint64_t address, bool acquire)
 {
-	const Released *r = released_at(g, address);
+	const ReleasedClock *r = released_find(g, address);
 
 	if (r)
 		clock_join(g, acquire ? w->clock : w->seen, r->clock);
@@ -378,7 +378,7 @@ void races_bar_made(Grid *g, const Warp *w, const uint8_t *bar)
 {
 	if (!g->races || !g->k->async)
 		return;
-	Released *r = released_at(g, made_at(bar));
+	ReleasedClock *r = released_find(g, made_at(bar));
 	if (!r)
 		r = released_new(g, made_at(bar));
 	memset(r->clock, 0, g->clock_words * sizeof *r->clock);
@@ -389,7 +389,7 @@ void races_bulk_begin(Grid *g, Warp *w, Bulk *b)
 {
 	if (!g->races)
 		return;
-	const Released *r = released_at(g, made_at(b->bar));
+	const ReleasedClock *r = released_find(g, made_at(b->bar));
 	const uint32_t *fenced = fenced_of(g, w->clock, true);
 	for (uint32_t i = 0; r && i < g->warps; i++)
 		if (r->clock[i] > fenced[i])
@@ -410,7 +410,7 @@ void races_bulk_issued(Grid *g, Warp *w, Bulk *b)
 
 void races_bulk_landed(Grid *g, const Bulk *b, uint64_t address, bool replaces)
 {
-	Released *r = released_at(g, address);
+	ReleasedClock *r = released_find(g, address);
 
 	if (!r)
 		r = released_new(g, address);

@@ -7,11 +7,11 @@
  * some units in the last place of the largest term. */
 #include <string.h>
 
-#include "warp.h"
+#include "emulator.h"
 
 enum { ROWS = 16, COLS = 8, DEPTH = 16 };
 
-double half_value(uint32_t two, uint32_t which)
+double bf16_value(uint32_t two, uint32_t which)
 {
 	uint32_t bits = which ? two & 0xffff0000u : two << 16;
 	float f;
@@ -27,7 +27,7 @@ static const uint32_t *operand(const Grid *g, const Warp *w, uint32_t slot)
 	return w->reg + (uint64_t)slot * LANES;
 }
 
-void matrix_multiply(Grid *g, Warp *w, const Insn *i, uint32_t mask)
+void mma_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
 	double a[ROWS][DEPTH], b[COLS][DEPTH];
 	uint32_t d[4][LANES];
@@ -40,9 +40,9 @@ void matrix_multiply(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 			for (uint32_t h = 0; h < 2; h++) {
 				uint32_t side = l / 4, deep = 2 * (l % 4) + h;
 				if (k < 4)
-					a[side + 8 * (k % 2)][deep + 8 * (k / 2)] = half_value(v[l], h);
+					a[side + 8 * (k % 2)][deep + 8 * (k / 2)] = bf16_value(v[l], h);
 				else
-					b[side][deep + 8 * (k - 4)] = half_value(v[l], h);
+					b[side][deep + 8 * (k - 4)] = bf16_value(v[l], h);
 			}
 	}
 	for (uint32_t k = 0; k < 4; k++) {

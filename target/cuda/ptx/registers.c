@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Slots of registers. In: a kernel in which every register has slots of its own. Out: the same, with slots shared by
- * registers that are never live at the same time: a warp then has kilobytes of them, not megabytes.
+/* Allocator of registers. In: a kernel in which every register has slots of its own. Out: the same, with slots
+ * shared by registers that are never live at the same time: a warp then has kilobytes of them, not megabytes.
  *
- * Must hold: what the emulator finds out does not change. A register that may be read before it is written is live at
- * the beginning, so that no other one has had its slot. Lanes that diverged are at different places of the text, where
- * one slot may be two registers: each lane has its own words of it, as all registers of a slot have the same width.
- * Time and memory are bounded by the length of the text: kernels that would take more keep the slots they have. */
+ * Must hold: what the emulator finds out does not change. A register that may be read before it is written is live
+ * at the beginning, so that no other one has had its slot. Lanes that diverged are at different places of the text,
+ * where one slot may be two registers: each lane has its own words of it, as all registers of a slot have the same
+ * width. Time and memory are bounded by the length of the text: kernels that would take more keep the slots they
+ * have. */
 #include <string.h>
 
-#include "warp.h"
+#include "emulator.h"
 
 enum { BITS = 64 };
 enum { FEW_SLOTS = 1 << 12, SLOTS_EACH = 8 }; /* that are shared: so many, and some for each instruction, at most */
-enum { MOST_WORDS = 1 << 20, MOST_PASSES = 1000 }; /* of liveness: of all blocks; over all blocks */
+enum { MAX_LIVENESS_WORDS = 1 << 20, MAX_PASSES = 1000 }; /* of liveness: of all blocks; over all blocks */
 typedef enum RegisterKind { KIND_WORD, KIND_WIDE, KIND_PREDICATE, KINDS } RegisterKind;
 
 typedef struct Range { /* of instructions; last < first: none */
 	uint32_t first, last;
 } Range;
 
-typedef struct Slots {
+typedef struct Allocator {
 	Kernel *k;
 	Arena *a;
 	uint32_t slots;
@@ -30,16 +31,16 @@ typedef struct Slots {
 	uint32_t *block; /* [length + 1] of an instruction */
 	uint32_t blocks, crossing, words;
 	uint64_t *in, *out, *used, *set; /* [blocks][words]; used: before it is set in the block */
-} Slots;
+} Allocator;
 
 /* ---- operands ---- */
 
-typedef void OperandFn(Slots *s, uint32_t at, uint32_t *slot, bool result);
+typedef void OperandFn(Allocator *s, uint32_t at, uint32_t *slot, bool result);
 
 static bool is_register(uint32_t slot) { return slot < CONSTANT; }
 
 /* Sources before results. */
-static void operands_visit(Slots *s, uint32_t at, OperandFn *fn)
+static void operands_visit(Allocator *s, uint32_t at, OperandFn *fn)
 {
 	Insn *i = &s->k->code[at];
 
@@ -53,7 +54,7 @@ static void operands_visit(Slots *s, uint32_t at, OperandFn *fn)
 			fn(s, at, &i->d[n], true);
 }
 
-static void code_visit(Slots *s, OperandFn *fn)
+static void code_visit(Allocator *s, OperandFn *fn)
 {
 	for (uint32_t at = 0; at < s->k->length; at++)
 		operands_visit(s, at, fn);
@@ -66,7 +67,7 @@ static bool overwrites(const Insn *i) { return i->guard == NO_SLOT; }
 
 static bool ends_block(const Insn *i) { return i->op == OP_BRANCH || i->op == OP_EXIT || i->op == OP_TRAP; }
 
-static void blocks_find(Slots *s)
+static void blocks_find(Allocator *s)
 {
 	const Kernel *k = s->k;
 	bool *begins = NEW(s->a, k->length + 1, bool);
@@ -96,7 +97,7 @@ static void range_add(Range *r, uint32_t at)
 	r->last = max_u32(r->last, at);
 }
 
-static void occurrence(Slots *s, uint32_t at, uint32_t *slot, bool result)
+static void occurrence(Allocator *s, uint32_t at, uint32_t *slot, bool result)
 {
 	Range *r = &s->live[*slot];
 	bool first = r->first > r->last;
@@ -106,7 +107,7 @@ static void occurrence(Slots *s, uint32_t at, uint32_t *slot, bool result)
 	range_add(r, at);
 }
 
-static void number_crossing(Slots *s)
+static void number_crossing(Allocator *s)
 {
 	for (uint32_t i = 0; i < s->slots; i++)
 		if (s->cross[i])
@@ -117,7 +118,7 @@ static void number_crossing(Slots *s)
 static bool has_bit(const uint64_t *row, uint32_t bit) { return row[bit / BITS] >> bit % BITS & 1; }
 static void set_bit(uint64_t *row, uint32_t bit) { row[bit / BITS] |= (uint64_t)1 << bit % BITS; }
 
-static void block_occurrence(Slots *s, uint32_t at, uint32_t *slot, bool result)
+static void block_occurrence(Allocator *s, uint32_t at, uint32_t *slot, bool result)
 {
 	uint64_t row = (uint64_t)s->block[at] * s->words;
 	uint32_t bit = s->cross[*slot] - 1;
@@ -132,7 +133,7 @@ static void block_occurrence(Slots *s, uint32_t at, uint32_t *slot, bool result)
 
 /* ---- liveness: backwards through blocks, until nothing changes ---- */
 
-static bool flow_back(Slots *s, uint32_t block)
+static bool flow_back(Allocator *s, uint32_t block)
 {
 	const Insn *last = &s->k->code[s->start[block + 1] - 1];
 	uint64_t row = (uint64_t)block * s->words;
@@ -150,19 +151,19 @@ static bool flow_back(Slots *s, uint32_t block)
 	return changed;
 }
 
-static bool liveness_find(Slots *s)
+static bool liveness_find(Allocator *s)
 {
 	uint64_t all = (uint64_t)s->blocks * s->words;
 	bool changed = all > 0;
 
-	if (all > MOST_WORDS)
+	if (all > MAX_LIVENESS_WORDS)
 		return false;
 	s->in = NEW(s->a, all, uint64_t);
 	s->out = NEW(s->a, all, uint64_t);
 	s->used = NEW(s->a, all, uint64_t);
 	s->set = NEW(s->a, all, uint64_t);
 	code_visit(s, block_occurrence);
-	for (uint32_t pass = 0; changed && pass < MOST_PASSES; pass++) {
+	for (uint32_t pass = 0; changed && pass < MAX_PASSES; pass++) {
 		changed = false;
 		for (uint32_t b = s->blocks; b-- > 0;)
 			changed |= flow_back(s, b);
@@ -171,7 +172,7 @@ static bool liveness_find(Slots *s)
 }
 
 /* These are live at the instruction. */
-static void live_at(Slots *s, const uint64_t *row, uint32_t at, const uint32_t *slot)
+static void live_at(Allocator *s, const uint64_t *row, uint32_t at, const uint32_t *slot)
 {
 	for (uint32_t i = 0; i < s->words; i++)
 		for (uint64_t left = row[i]; left; left &= left - 1)
@@ -179,7 +180,7 @@ static void live_at(Slots *s, const uint64_t *row, uint32_t at, const uint32_t *
 }
 
 /* From the first to the last instruction at which it is live, whatever comes between them. */
-static void ranges_extend(Slots *s)
+static void ranges_extend(Allocator *s)
 {
 	uint32_t *slot = NEW(s->a, (uint64_t)s->crossing + 1, uint32_t); /* by bit */
 
@@ -205,7 +206,7 @@ typedef struct Chain { /* registers, by where they begin or end */
 	uint32_t *head, *next;
 } Chain;
 
-static Chain chain_new(const Slots *s)
+static Chain chain_new(const Allocator *s)
 {
 	return (Chain){ NEW(s->a, s->k->length + 2, uint32_t), NEW(s->a, (uint64_t)s->slots + 1, uint32_t) };
 }
@@ -217,7 +218,7 @@ static void chain_add(Chain *c, uint32_t at, uint32_t slot)
 }
 
 /* A register takes the slot that was left last, or a new one. to: numbers among those of the kind; count: how many. */
-static void slots_assign(const Slots *s, uint32_t *to, uint32_t count[KINDS])
+static void linear_scan(const Allocator *s, uint32_t *to, uint32_t count[KINDS])
 {
 	Chain begins = chain_new(s), ends = chain_new(s);
 	uint32_t *left[KINDS], lefts[KINDS] = { 0 };
@@ -241,7 +242,7 @@ static void slots_assign(const Slots *s, uint32_t *to, uint32_t count[KINDS])
 	}
 }
 
-static void slots_replace(Slots *s, const uint32_t *to)
+static void slots_replace(Allocator *s, const uint32_t *to)
 {
 	Kernel *k = s->k;
 
@@ -261,7 +262,7 @@ static void slots_replace(Slots *s, const uint32_t *to)
 			k->special[i] = to[k->special[i]];
 }
 
-static void kinds_find(Slots *s, const Registers *all, uint64_t count)
+static void kinds_find(Allocator *s, const Registers *all, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++) {
 		bool wide = type_bytes(all[i].type) == 8;
@@ -271,11 +272,11 @@ static void kinds_find(Slots *s, const Registers *all, uint64_t count)
 	}
 }
 
-void slots_share(Kernel *k, Arena *a, const Registers *all, uint64_t count)
+void registers_allocate(Kernel *k, Arena *a, const Registers *all, uint64_t count)
 {
 	if (k->slots > FEW_SLOTS + SLOTS_EACH * k->length)
 		return;
-	Slots s = { .k = k, .a = a, .slots = k->slots };
+	Allocator s = { .k = k, .a = a, .slots = k->slots };
 	uint32_t *to = NEW(a, (uint64_t)k->slots + 1, uint32_t), each[KINDS] = { 0 };
 
 	s.kind = NEW(a, (uint64_t)k->slots + 1, uint8_t);
@@ -290,7 +291,7 @@ void slots_share(Kernel *k, Arena *a, const Registers *all, uint64_t count)
 	if (!liveness_find(&s))
 		return;
 	ranges_extend(&s);
-	slots_assign(&s, to, each);
+	linear_scan(&s, to, each);
 	for (uint32_t i = 0; i < s.slots; i++) /* wide ones first: words of both halves are adjacent */
 		to[i] = s.kind[i] == KIND_WIDE   ? 2 * to[i]
 		        : s.kind[i] == KIND_WORD ? 2 * each[KIND_WIDE] + to[i]

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Types inside the emulator: decoded instructions, warps, blocks, a running grid. */
-#ifndef WARP_H
-#define WARP_H
+/* The inside of the simulator: decoded instructions, the parser, the state of a running grid. */
+#ifndef EMULATOR_H
+#define EMULATOR_H
 
 #include <fenv.h>
 #include <math.h>
 
 #include "ptx.h"
 
-enum { LANES = 32, MOST_WARPS = 32, BARRIERS = 16, MOST_SOURCES = 10, MOST_RESULTS = 4 };
+enum { LANES = 32, MAX_WARPS = 32, BARRIERS = 16, MAX_SOURCES = 10, MAX_RESULTS = 4 };
 
 /* ---- instructions ----------------------------------------------------------------------------------- */
 
@@ -35,14 +35,14 @@ bool type_is_float(Type t);
 Type type_named(const char *s, size_t len); /* "u32"; T_NONE: no type */
 const char *type_name(Type t);
 
-/* ALU operations are the rows of ops.def; floats of 32 bits are apart, since .ftz and NaNs need care (floats.c). */
+/* ALU operations are the rows of ops.def; f32 arithmetic is apart, since .ftz and NaNs need care (floats.c). */
 typedef enum Op {
 #define OP(id, ...) OP_##id,
 #include "ops.def"
 #undef OP
 	OP_ALU_END,
 	OP_FLOAT = OP_ALU_END, /* Insn.sub: FloatOp */
-	OP_SETP,               /* sub: Compare; join: how with the third operand */
+	OP_SETP,               /* sub: Compare; combine: with the third operand */
 	OP_SELP,
 	OP_PRED, /* sub: a PredOp */
 	OP_PACK, /* mov of { } */
@@ -50,17 +50,17 @@ typedef enum Op {
 	OP_CLOCK,
 	OP_LOAD,
 	OP_STORE,
-	OP_ATOMIC, /* sub: an AtomicOp; no result: red */
-	OP_COPY,   /* cp.async */
-	OP_COMMIT,
-	OP_WAIT,        /* offset: groups that may be left; -1: none, committed or not */
-	OP_NOTHING,     /* prefetch */
-	OP_BARRIER,     /* sub: a BarrierKind */
-	OP_CLUSTER,     /* likewise */
-	OP_MBARRIER,    /* sub: an MbarrierOp */
-	OP_STORE_ASYNC, /* target: offset of the first address */
-	OP_BULK,        /* likewise */
-	OP_PROXY_FENCE, /* sub: spaces, a FENCE_ bit each */
+	OP_ATOMIC,   /* sub: an AtomicOp; no result: red */
+	OP_CP_ASYNC, /* cp.async */
+	OP_CP_COMMIT,
+	OP_CP_WAIT,         /* offset: groups that may be pending; -1: none, not even uncommitted copies */
+	OP_NOP,             /* prefetch, wgmma.fence */
+	OP_BARRIER,         /* sub: a BarrierKind */
+	OP_CLUSTER_BARRIER, /* sub: B_ARRIVE, or B_SYNC: waits */
+	OP_MBARRIER,        /* sub: an MbarrierOp */
+	OP_STORE_ASYNC,     /* st.async; target: offset of the first address */
+	OP_CP_BULK,         /* cp.async.bulk; target: likewise */
+	OP_PROXY_FENCE,     /* sub: spaces, a FENCE_ bit each */
 	OP_WARP_SYNC,
 	OP_FENCE,
 	OP_SHUFFLE, /* sub: a ShuffleKind */
@@ -68,10 +68,10 @@ typedef enum Op {
 	OP_MATCH,
 	OP_REDUX, /* sub: an AtomicOp */
 	OP_MMA,
-	OP_LDMATRIX,      /* sub: transposed; width: matrices */
-	OP_GROUP_PRODUCT, /* wgmma; width: tiles of 8 columns; list: their sums; offset: added to what is there */
-	OP_GROUP_COMMIT,
-	OP_GROUP_WAIT, /* offset: groups that may be left */
+	OP_LDMATRIX, /* sub: transposed; width: matrices */
+	OP_WGMMA,    /* width: tiles of 8 columns; list: registers of sums; offset: adds to them */
+	OP_WGMMA_COMMIT,
+	OP_WGMMA_WAIT, /* offset: groups that may be pending */
 	OP_BRANCH,
 	OP_EXIT,
 	OP_TRAP,
@@ -92,10 +92,11 @@ typedef enum FloatOp {
 	F_MIN_NAN,
 	F_MAX_NAN
 } FloatOp;
-typedef enum Compare { C_EQ, C_NE, C_LT, C_LE, C_GT, C_GE, C_NUM, C_NAN, C_UNORDERED } Compare; /* EQU: C_EQ + it */
+/* Unordered ones (equ, ...): C_UNORDERED + the ordered one. */
+typedef enum Compare { C_EQ, C_NE, C_LT, C_LE, C_GT, C_GE, C_NUM, C_NAN, C_UNORDERED } Compare;
 typedef enum PredOp { P_MOV, P_NOT, P_AND, P_OR, P_XOR } PredOp;
 typedef enum AtomicOp { A_ADD, A_AND, A_OR, A_XOR, A_MIN, A_MAX, A_EXCH, A_CAS, A_INC, A_DEC } AtomicOp;
-typedef enum BarrierKind { B_SYNC, B_ARRIVE, B_POPC, B_AND, B_OR } BarrierKind; /* of a cluster: B_SYNC waits */
+typedef enum BarrierKind { B_SYNC, B_ARRIVE, B_POPC, B_AND, B_OR } BarrierKind;
 typedef enum MbarrierOp { M_INIT, M_ARRIVE, M_EXPECT, M_WAIT } MbarrierOp;
 typedef enum ShuffleKind { S_IDX, S_UP, S_DOWN, S_BFLY } ShuffleKind;
 typedef enum VoteKind { V_BALLOT, V_ANY, V_ALL, V_UNI } VoteKind;
@@ -103,33 +104,36 @@ enum { FENCE_SHARED = 1, FENCE_GLOBAL = 2 };
 typedef enum Space { IN_PARAM, IN_SHARED, IN_GLOBAL, IN_LOCAL, IN_CONST } Space;
 typedef enum MemoryOrder { O_WEAK, O_RELAXED, O_ACQUIRE, O_RELEASE, O_ACQ_REL } MemoryOrder;
 
-/* Operands are slots: a slot is 32 words, a value of 64 bits takes two. A predicate is one word of its slot: a bit per
- * lane. Slots with bit CONSTANT are those of the kernel, the others of the warp. */
+/* Operands are slots of the register file. A slot is 32 words, one per lane; a 64-bit value has two adjacent slots. A
+ * predicate is one word of its slot: a bit per lane. Slots with bit CONSTANT are the kernel's, others the warp's. */
 enum { CONSTANT = 1 << 29, NO_SLOT = 1 << 30 };
 typedef struct Insn {
 	uint16_t op;
-	uint8_t sub, type, space, order;
-	uint8_t width;                         /* elements of a vector */
-	uint8_t results;                       /* used of d */
-	uint8_t sources;                       /* used of a */
-	uint8_t join;                          /* setp: 0, or PredOp P_AND, P_OR, P_XOR */
-	bool ftz, guard_not, narrow, last_not; /* narrow: scope .cta; last_not: the source that is a predicate is negated */
-	bool remote;                           /* shared memory of any block of the cluster */
-	uint32_t guard;                        /* slot; NO_SLOT: always */
-	uint32_t d[MOST_RESULTS], a[MOST_SOURCES];
-	uint32_t *list;  /* slots that are results and sources: of products of warpgroups */
-	int64_t offset;  /* of an address; or a number of the instruction itself */
-	uint32_t target; /* of a branch */
+	uint8_t sub, type, space, order; /* order: MemoryOrder */
+	uint8_t width;                   /* elements of a vector */
+	uint8_t results;                 /* used of d */
+	uint8_t sources;                 /* used of a */
+	uint8_t combine;                 /* setp: PredOp P_AND, P_OR, P_XOR; 0: none */
+	bool ftz;
+	bool guard_not;   /* @!p */
+	bool local_scope; /* .cta or .cluster: orders nothing beyond */
+	bool last_not;    /* the source that is a predicate is negated */
+	bool remote;      /* shared::cluster: shared memory of any block of the cluster */
+	uint32_t guard;   /* slot of the predicate; NO_SLOT: always executed */
+	uint32_t d[MAX_RESULTS], a[MAX_SOURCES];
+	uint32_t *list;  /* wgmma: slots that are results and sources */
+	int64_t offset;  /* of an address; or an immediate of the instruction */
+	uint32_t target; /* of a branch: pc */
 	uint32_t at;     /* in the text */
 } Insn;
 
 typedef struct AluRow {
-	const char *names; /* of instructions, with a blank between */
-	Type d, a, b, c;
+	const char *names; /* mnemonics, separated by blanks */
+	Type d, a, b, c;   /* of the result, of operands */
 } AluRow;
 extern const AluRow alu_rows[OP_ALU_END];
 
-/* Special registers that do not change; a warp writes them to its slots when it starts. */
+/* Special registers that do not change: slots of a warp, written when it starts. */
 typedef struct Special {
 	const char *name;
 	uint32_t which;
@@ -168,14 +172,14 @@ struct Kernel {
 	uint64_t params, param_cap;
 	uint32_t param_bytes;
 	uint32_t slots;             /* of a warp */
-	uint32_t special[SR_COUNT]; /* their slots; NO_SLOT: not used */
+	uint32_t special[SR_COUNT]; /* slots of special registers; NO_SLOT: not used */
 	uint32_t *constant;         /* [constants][LANES] */
 	uint64_t constants, constant_cap;
-	uint32_t shared;  /* static bytes; dynamic ones follow at dynamic_at */
-	uint32_t local;   /* bytes of a thread */
+	uint32_t shared;  /* bytes of static shared memory; dynamic shared memory follows */
+	uint32_t local;   /* bytes of local memory of a thread */
 	uint32_t threads; /* .maxntid or .reqntid; 0: any */
 	bool threads_exact;
-	bool async; /* cp.async.bulk or wgmma, which access memory through the async proxy */
+	bool async; /* has cp.async.bulk or wgmma, which access memory through the async proxy */
 };
 
 typedef struct Global {
@@ -196,7 +200,7 @@ struct Module {
 
 void module_parse(Module *m); /* parse.c */
 
-/* ---- parse.c: what instruction.c needs of it ---------------------------------------------------------- */
+/* ---- parse.c ---- */
 
 typedef struct Token {
 	const char *s;
@@ -206,15 +210,14 @@ typedef enum SymbolKind { SYM_REG, SYM_SHARED, SYM_GLOBAL, SYM_LOCAL, SYM_PARAM,
 typedef struct Symbol {
 	Token name;
 	uint8_t kind, type;
-	uint32_t slot;  /* SYM_REG: the first */
-	uint32_t count; /* SYM_REG: of %x<count>; 0: one, without a number */
+	uint32_t slot;  /* SYM_REG: of the first register */
+	uint32_t count; /* SYM_REG: %x<count>; 0: a single register */
 	uint64_t value; /* address or offset */
 	uint32_t chain, hash;
 } Symbol;
 typedef struct Label {
 	Token name;
-	uint32_t pc; /* NO_PC: only used so far */
-	uint32_t used_at;
+	uint32_t pc; /* NO_PC: not defined yet */
 	uint32_t chain;
 } Label;
 enum { BUCKETS = 4096, NO_PC = INT32_MAX };
@@ -222,8 +225,8 @@ typedef struct Parser {
 	Module *m;
 	Ctx *cx;
 	const char *p, *end;
-	Token now;      /* not consumed */
-	Kernel *kernel; /* NULL: outside */
+	Token now;      /* next token */
+	Kernel *kernel; /* that is being parsed; NULL: module level */
 	Symbol *symbol;
 	uint64_t symbols, symbol_cap;
 	uint32_t symbol_bucket[BUCKETS]; /* index + 1 */
@@ -240,7 +243,7 @@ typedef struct Parser {
 	struct AluName *op_name;
 	uint64_t op_names, op_name_cap;
 } Parser;
-typedef struct Registers { /* that one word of a declaration stands for, with slots one after the other */
+typedef struct Registers { /* of one declaration, %x<count>: adjacent slots */
 	Type type;
 	uint32_t slot, count;
 } Registers;
@@ -259,7 +262,7 @@ void ptx_next(Parser *p);
 bool ptx_is(Token t, const char *s);
 bool ptx_take(Parser *p, const char *s);
 void ptx_expect(Parser *p, const char *s);
-bool ptx_whole(Token t, uint64_t *v); /* decimal or 0x; */
+bool ptx_whole(Token t, uint64_t *v); /* an integer, decimal or 0x */
 const Symbol *symbol_find(const Parser *p, Token name, uint32_t *number);
 Label *label_find(Parser *p, Token name);
 uint32_t hash_token(Token t);
@@ -268,74 +271,77 @@ void instruction_parse(Parser *p);
 /* ---- operand.c ---- */
 uint32_t constant_slot(Parser *p, uint64_t v, bool wide);
 bool register_find(Parser *p, Token t, Type *type, uint32_t *slot);
-/* at_least: registers of loads and stores may be wider than the type. */
+/* at_least: may be wider than the type, as for loads and stores. */
 uint32_t take_register(Parser *p, Type t, bool at_least);
 uint64_t take_immediate(Parser *p, Type t);
 uint32_t take_source(Parser *p, Type t);
 void add_source(Parser *p, Insn *i, Type t); /* with the comma before it, except before the first */
 uint32_t special_slot(Parser *p, uint32_t which);
 void take_address(Parser *p, Insn *i, Space space); /* a source and the offset */
-/* { a, b }: returns how many; result: _ is allowed. */
+/* { a, b }: returns the number of elements. result: _ is allowed, as NO_SLOT */
 uint32_t take_list(Parser *p, uint32_t *slot, uint32_t most, Type t, bool result, bool at_least);
-void take_registers(Parser *p, uint32_t *slot, uint32_t count, Type t, bool result); /* just so many, none of them _ */
+void take_registers(Parser *p, uint32_t *slot, uint32_t count, Type t,
+                    bool result); /* exactly `count`, none of them _ */
 void alu_names_make(Parser *p);
 
-/* ---- slots.c ---- */
-void slots_share(Kernel *k, Arena *a, const Registers *all, uint64_t count); /* a: scratch */
+/* ---- registers.c ---- */
+void registers_allocate(Kernel *k, Arena *a, const Registers *all, uint64_t count); /* all: declarations; a: scratch */
 
-/* ---- a grid that runs ---------------------------------------------------------------------------------- */
+/* ---- state of a running grid ---- */
 
 typedef enum WarpState { WARP_READY, WARP_WAITS, WARP_DONE } WarpState;
 
-/* A copy by cp.async that has not landed. */
+/* A pending cp.async. */
 typedef struct Copy {
-	uint32_t to, bytes, zeros; /* zeros: written after bytes */
+	uint32_t to, bytes;
+	uint32_t zeros; /* bytes that are zero-filled after those */
 	uint64_t from;
 	uint8_t lane;
-	bool read; /* at issue, into data; the others are read when they land */
-	uint32_t group;
-	uint32_t at; /* instruction in the text */
+	bool read;      /* source was read at issue, into data; else it is read at completion */
+	uint32_t group; /* commit group of the lane */
+	uint32_t at;    /* instruction in the text */
 	uint8_t data[16];
 } Copy;
 
-/* A sum of a warpgroup's product that is not there yet. */
-typedef struct Flight {
+/* A register that a pending wgmma will write. */
+typedef struct PendingSum {
 	uint32_t slot, group;
-} Flight;
+} PendingSum;
 
 typedef struct Block Block;
 typedef struct Shadow Shadow;
 typedef struct Warp {
 	Block *block;
-	uint32_t number;  /* in the block, */
-	uint32_t of_grid; /* and in the grid */
+	uint32_t number;  /* in the block */
+	uint32_t of_grid; /* in the grid */
 	uint8_t state;
-	uint32_t pc, next_pc; /* next_pc: lowest one of the other lanes; NO_PC: none */
-	uint32_t active, live;
+	uint32_t pc;             /* of active lanes */
+	uint32_t next_pc;        /* lowest of the other lanes, where they reconverge; NO_PC: not divergent */
+	uint32_t active;         /* mask: lanes at pc */
+	uint32_t live;           /* mask: lanes that have not exited */
 	uint32_t lane_pc[LANES]; /* of lanes that are not active */
 	uint32_t *reg;           /* [slots][LANES] */
 	uint32_t *defined;       /* [slots] a bit per lane */
 	uint8_t *local;
-	uint32_t group[LANES]; /* copies that each lane has committed */
+	uint32_t copy_group[LANES]; /* cp.async groups that each lane has committed */
 	Copy *copy;
 	uint64_t copies, copy_cap;
-	Flight *flight;
-	uint64_t flights, flight_cap;
-	uint32_t flight_group; /* groups that were committed */
-	uint32_t waits_at;     /* barrier; BARRIERS: that of its cluster, */
-	uint32_t phase;        /* and in which phase of it the warp has arrived; 0: it has not */
-	uint32_t red_value;    /* given to bar.red */
-	uint32_t *clock;       /* races: [Grid.clock_words] */
-	uint32_t *seen;        /* races: clocks read by relaxed loads, waiting for a fence; */
-	uint32_t *shown;       /* clock at the last fence */
+	PendingSum *pending_sum;
+	uint64_t pending_sums, pending_sum_cap;
+	uint32_t wgmma_group; /* wgmma groups committed */
+	uint32_t waits_at;    /* number of a barrier; BARRIERS: the cluster barrier */
+	uint32_t phase;       /* of the cluster barrier, that the warp has arrived in; 0: none */
+	uint32_t *clock;      /* races: vector clock, [Grid.clock_words] */
+	uint32_t *seen;       /* races: clocks read by relaxed loads; a fence acquires them */
+	uint32_t *shown;      /* races: clock at the last fence; relaxed stores release it */
 	bool has_shown;
-	uint32_t syncs; /* own clock among the lanes of the warp */
-	uint32_t bulks; /* copies by cp.async.bulk that it has issued */
+	uint32_t syncs; /* races: clock of the lanes of the warp among each other */
+	uint32_t bulks; /* races: bulk copies issued */
 } Warp;
 
 typedef struct Barrier {
-	uint32_t arrived, expected; /* threads; arrived 0: nobody waits */
-	uint32_t waiting;           /* warps, a bit each */
+	uint32_t arrived, expected; /* threads; expected 0: all of the block */
+	uint32_t waiting;           /* mask of warps */
 	uint32_t popc;
 	bool all, any;
 	uint32_t *clock;
@@ -353,23 +359,23 @@ struct Block {
 enum { REMOTE_SHIFT = 24 };                         /* of addresses of a cluster: ranks are above */
 enum { WORD_DEFINED = 0xf, WORD_IN_FLIGHT = 0x10 }; /* WORD_DEFINED: a bit for each byte */
 
-/* Blocks with a barrier of their own, which all their threads arrive at before they wait. */
+/* A cluster barrier: arrive and wait. */
 typedef struct Cluster {
 	uint32_t phase, arrived; /* phase: from 1; arrived: warps, in this phase */
 	uint32_t *clock[2];      /* of odd and even phases */
 } Cluster;
 
-/* A copy by cp.async.bulk that has not landed. */
+/* A pending cp.async.bulk. */
 typedef struct Bulk {
 	Warp *by;
 	const Insn *insn;
 	const uint8_t *from;
-	uint8_t *data; /* [room] what was there at issue */
-	uint32_t bytes, room;
+	uint8_t *data; /* [capacity] the source at issue */
+	uint32_t bytes, capacity;
 	Block *source; /* NULL: global memory */
-	Block *block;  /* that gets it, at `to` of its shared memory */
+	Block *block;  /* destination: offset `to` of its shared memory */
 	uint32_t to;
-	uint32_t polled; /* its mbarrier was, in vain, so often */
+	uint32_t polled; /* polls of its mbarrier that failed */
 	uint8_t lane;
 	uint8_t *bar;
 	uint32_t *clock; /* races: what its completion releases */
@@ -398,21 +404,22 @@ typedef struct Grid {
 	uint64_t random;
 	uint64_t executed, idle, idle_most;
 	bool races, yields;
-	uint64_t budget;            /* instructions until another warp runs */
-	const Insn *now;            /* that is executed, for messages */
-	uint32_t clock_words;       /* races: of a clock */
-	struct Released **released; /* races: clocks by address */
-	Bulk *bulk;                 /* [bulks] have not landed; memory of those from there on is used again */
+	uint64_t budget;                 /* instructions until another warp runs */
+	const Insn *now;                 /* that is executed, for messages */
+	uint32_t clock_words;            /* races: of a clock */
+	struct ReleasedClock **released; /* races: clocks that releases left, by address */
+	Bulk *bulk;                      /* [bulks] pending; entries from there to bulks_made keep their memory for reuse */
 	uint64_t bulks, bulks_made, bulk_cap;
-	Allocation *last; /* that was accessed */
-	fenv_t caller;    /* its mode of float arithmetic */
+	Allocation *last; /* accessed last: lookup cache */
+	fenv_t caller;    /* floating-point environment to restore */
 } Grid;
 
 _Noreturn void grid_fail(Grid *g, const Warp *w, uint32_t lane, const char *fmt, ...) PRINTF_LIKE(4, 5);
 enum { NO_LANE = LANES };
 uint64_t grid_random(Grid *g);
-void warp_run(Grid *g, Warp *w); /* execute.c: until its budget is used, it waits or it has ended */
-void barrier_reached(Grid *g, Warp *w, const Insn *i, uint32_t number, uint32_t count, uint32_t pred, uint32_t mask);
+void warp_run(Grid *g, Warp *w); /* execute.c: until the budget is used up, the warp waits or has ended */
+void block_barrier_arrive(Grid *g, Warp *w, const Insn *i, uint32_t number, uint32_t count, uint32_t pred,
+                          uint32_t mask);
 void barrier_recheck(Grid *g, Block *b); /* a warp has ended */
 void cluster_arrive(Grid *g, Warp *w);
 void cluster_wait(Grid *g, Warp *w);
@@ -425,10 +432,10 @@ typedef enum Access {
 	ACCESS_WRITE,
 	ACCESS_ATOMIC_READ,
 	ACCESS_ATOMIC,
-	ACCESS_ATOMIC_STORE, /* of another value than the word has: a flag, which is not to be lost */
-	ACCESS_PRODUCT,      /* a read by a product of warpgroups, */
-	ACCESS_BULK_READ,    /* or by a copy that its warp does not wait for; */
-	ACCESS_BULK_WRITE    /* a write by such a copy */
+	ACCESS_ATOMIC_STORE, /* changes the word: a flag, which must not be lost */
+	ACCESS_PRODUCT,      /* a read by wgmma */
+	ACCESS_BULK_READ,    /* by a bulk copy */
+	ACCESS_BULK_WRITE    /* by a bulk copy */
 } Access;
 void access_load(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask);
@@ -437,38 +444,38 @@ void access_copy(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 void access_commit(Warp *w, uint32_t mask);
 void access_wait(Grid *g, Warp *w, int64_t left, uint32_t mask);
 void access_matrices(Grid *g, Warp *w, const Insn *i, uint32_t mask); /* ldmatrix */
-/* Where a lane accesses shared memory, of any block if the instruction says so; checked and noted. */
+/* Memory that a lane accesses; the access is checked and recorded. Shared memory is of any block if Insn.remote. */
 uint8_t *shared_place(Grid *g, Warp *w, const Insn *i, uint32_t lane, uint32_t bytes, Access how);
 const uint8_t *shared_read(Grid *g, Warp *w, uint32_t address, uint32_t lane, uint32_t bytes, Access how);
-/* What a copy reads at the address in this slot, so many bytes further. */
+/* Global memory that a bulk copy reads: address in `slot`, plus `offset`. */
 const uint8_t *global_place(Grid *g, Warp *w, uint32_t slot, int64_t offset, uint32_t lane, uint32_t bytes);
-Block *block_at(Grid *g, const Warp *w, uint32_t address, uint32_t lane); /* whose shared memory is there */
+Block *block_at(Grid *g, const Warp *w, uint32_t address, uint32_t lane); /* that has this shared address */
 uint32_t lane_value(const Grid *g, const Warp *w, uint32_t slot, uint32_t lane);
 uint64_t lane_wide(const Grid *g, const Warp *w, uint32_t slot, uint32_t lane);
 uint64_t atomic_apply(AtomicOp op, Type t, uint64_t old, uint64_t b, uint64_t c);
 
 /* ---- mbarrier.c ---- */
 void mbarrier_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask);
-void store_async(Grid *g, Warp *w, const Insn *i, uint32_t mask);
-void mbarrier_bytes(Grid *g, const Bulk *b); /* all of a copy has landed */
+void store_async_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+void mbarrier_bytes(Grid *g, const Bulk *b); /* complete_tx of a bulk copy */
 
 /* ---- bulk.c ---- */
 bool bulk_parse(Parser *p, Insn *i, Token name); /* false: it is another instruction */
-void bulk_copy_begin(Grid *g, Warp *w, const Insn *i, uint32_t mask);
-const Bulk *bulk_to(const Grid *g, const Block *b, uint64_t address); /* on its way to this word; NULL: none */
-void bulk_polled(Grid *g, const uint8_t *bar);                        /* by a warp, in vain */
-void bulk_turn(Grid *g);                                              /* another warp is about to run */
+void bulk_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+const Bulk *bulk_to(const Grid *g, const Block *b, uint64_t address); /* pending copy to this word; NULL: none */
+void bulk_polled(Grid *g, const uint8_t *bar);                        /* a poll failed */
+void bulk_step(Grid *g);                                              /* between runs of warps */
 void bulk_block_ended(Grid *g, const Block *b);
 
-/* ---- matrix.c ---- */
-void matrix_multiply(Grid *g, Warp *w, const Insn *i, uint32_t mask);
-double half_value(uint32_t two, uint32_t which); /* of two bf16 numbers in a word */
+/* ---- mma.c ---- */
+void mma_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+double bf16_value(uint32_t two, uint32_t which); /* of the two in a word */
 
-/* ---- groups.c ---- */
-bool group_parse(Parser *p, Insn *i, Token name); /* false: it is another instruction */
-void group_product(Grid *g, Warp *w, const Insn *i, uint32_t mask);
-void group_commit(Warp *w);
-void group_wait(Warp *w, uint32_t left);
+/* ---- wgmma.c ---- */
+bool wgmma_parse(Parser *p, Insn *i, Token name); /* false: it is another instruction */
+void wgmma_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask);
+void wgmma_commit(Warp *w);
+void wgmma_wait(Warp *w, uint32_t left);
 
 /* ---- floats.c ---- */
 void floats_apply(FloatOp op, bool ftz, uint32_t *d, const uint32_t *a, const uint32_t *b, const uint32_t *c);
@@ -476,7 +483,7 @@ double two_to_the(double x);
 float float_flush(float x);
 float float_of_double(double x, bool ftz);
 double fma_double(double a, double b, double c);
-void floats_enter(fenv_t *caller); /* IEEE arithmetic, without flushing; caller: the mode there was */
+void floats_enter(fenv_t *caller); /* IEEE arithmetic without flushing; saves the environment */
 void floats_leave(const fenv_t *caller);
 
 /* ---- emulator.c ---- */
@@ -497,7 +504,7 @@ uint8_t *allocation_add(Emulator *e, uint64_t bytes, bool constant);
 /* ---- races.c ---- */
 void races_start(Grid *g);
 Shadow *shadow_new(Grid *g, const Warp *w, uint64_t bytes, bool shared); /* of shared memory that this warp accesses */
-void races_touch(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uint8_t bytes, Access how);
+void races_access(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uint8_t bytes, Access how);
 void races_load(Grid *g, Warp *w, uint32_t mask, Shadow *m, const uint64_t at[LANES], uint32_t width);
 void races_release(Grid *g, Warp *w, uint64_t address, bool release, bool replaces);
 void races_bulk_begin(Grid *g, Warp *w, Bulk *b);  /* the accesses of a copy come next, */

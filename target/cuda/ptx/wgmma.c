@@ -9,9 +9,9 @@
  * store by another warp between that and the wait is not seen. */
 #include <string.h>
 
-#include "warp.h"
+#include "emulator.h"
 
-enum { SIDE = 8, DEPTH = 16, WARP_ROWS = 16, TILE_BYTES = 128, GROUP_WARPS = 4, MOST_TILES = 32 };
+enum { SIDE = 8, DEPTH = 16, WARP_ROWS = 16, TILE_BYTES = 128, GROUP_WARPS = 4, MAX_TILES = 32 };
 enum { IN_REGISTERS = 1, A_TRANSPOSED = 2, B_TRANSPOSED = 4 }; /* Insn.sub */
 
 /* ---- text ---- */
@@ -26,7 +26,7 @@ static bool shape_take(Token t, uint32_t *tiles)
 	    memcmp(t.s + t.len - strlen(after), after, strlen(after)) != 0)
 		return false;
 	number.len = t.len - (uint32_t)(strlen(before) + strlen(after));
-	if (!ptx_whole(number, &n) || !n || n % SIDE || n > SIDE * MOST_TILES)
+	if (!ptx_whole(number, &n) || !n || n % SIDE || n > SIDE * MAX_TILES)
 		return false;
 	*tiles = (uint32_t)n / SIDE;
 	return true;
@@ -51,7 +51,7 @@ static void parse_product(Parser *p, Insn *i, uint32_t tiles)
 	Token at = p->now;
 	uint32_t *sum = NEW(&p->m->arena, 4 * (size_t)tiles, uint32_t);
 
-	i->op = OP_GROUP_PRODUCT;
+	i->op = OP_WGMMA;
 	p->kernel->async = true;
 	i->width = (uint8_t)tiles;
 	i->list = sum;
@@ -75,18 +75,18 @@ static void parse_product(Parser *p, Insn *i, uint32_t tiles)
 		i->sub |= B_TRANSPOSED;
 }
 
-bool group_parse(Parser *p, Insn *i, Token name)
+bool wgmma_parse(Parser *p, Insn *i, Token name)
 {
 	uint32_t tiles;
 
 	if (shape_take(name, &tiles)) {
 		parse_product(p, i, tiles);
 	} else if (ptx_is(name, "wgmma.fence.sync.aligned")) {
-		i->op = OP_NOTHING;
+		i->op = OP_NOP;
 	} else if (ptx_is(name, "wgmma.commit_group.sync.aligned")) {
-		i->op = OP_GROUP_COMMIT;
+		i->op = OP_WGMMA_COMMIT;
 	} else if (ptx_is(name, "wgmma.wait_group.sync.aligned")) {
-		i->op = OP_GROUP_WAIT;
+		i->op = OP_WGMMA_WAIT;
 		i->offset = (int64_t)take_immediate(p, T_U32);
 	} else {
 		return false;
@@ -96,40 +96,41 @@ bool group_parse(Parser *p, Insn *i, Token name)
 
 /* ---- sums that are not there yet ---- */
 
-static bool in_flight(const Warp *w, uint32_t slot, uint64_t *at)
+static bool is_pending(const Warp *w, uint32_t slot, uint64_t *at)
 {
-	for (*at = 0; *at < w->flights; ++*at)
-		if (w->flight[*at].slot == slot)
+	for (*at = 0; *at < w->pending_sums; ++*at)
+		if (w->pending_sum[*at].slot == slot)
 			return true;
 	return false;
 }
 
-static void flight_begin(Grid *g, Warp *w, uint32_t slot)
+static void sum_begin(Grid *g, Warp *w, uint32_t slot)
 {
 	uint64_t at;
 
-	if (!in_flight(w, slot, &at)) {
-		w->flight = arena_reserve(&g->arena, w->flight, w->flights, &w->flight_cap, sizeof *w->flight);
-		w->flights++;
+	if (!is_pending(w, slot, &at)) {
+		w->pending_sum =
+			arena_reserve(&g->arena, w->pending_sum, w->pending_sums, &w->pending_sum_cap, sizeof *w->pending_sum);
+		w->pending_sums++;
 	}
-	w->flight[at] = (Flight){ slot, w->flight_group };
+	w->pending_sum[at] = (PendingSum){ slot, w->wgmma_group };
 	w->defined[slot] = 0;
 }
 
-void group_commit(Warp *w) { w->flight_group++; }
+void wgmma_commit(Warp *w) { w->wgmma_group++; }
 
-void group_wait(Warp *w, uint32_t left)
+void wgmma_wait(Warp *w, uint32_t left)
 {
 	uint64_t kept = 0;
 
-	for (uint64_t i = 0; i < w->flights; i++) {
-		Flight f = w->flight[i];
-		if ((uint64_t)f.group + left < w->flight_group)
+	for (uint64_t i = 0; i < w->pending_sums; i++) {
+		PendingSum f = w->pending_sum[i];
+		if ((uint64_t)f.group + left < w->wgmma_group)
 			w->defined[f.slot] = UINT32_MAX;
 		else
-			w->flight[kept++] = f;
+			w->pending_sum[kept++] = f;
 	}
-	w->flights = kept;
+	w->pending_sums = kept;
 }
 
 /* ---- products ---- */
@@ -139,7 +140,7 @@ static double half_at(const uint8_t *at)
 	uint16_t half;
 
 	memcpy(&half, at, sizeof half);
-	return half_value(half, 0);
+	return bf16_value(half, 0);
 }
 
 static uint64_t descriptor(Grid *g, const Warp *w, uint32_t slot)
@@ -201,7 +202,7 @@ static void tile_add(Grid *g, Warp *w, const Insn *i, uint32_t tile, double (*a)
 	for (uint32_t k = 0; k < 4; k++) {
 		uint32_t slot = i->list[4 * tile + k], *sums = w->reg + (uint64_t)slot * LANES;
 		uint64_t at;
-		if (i->offset && w->defined[slot] != UINT32_MAX && !in_flight(w, slot, &at))
+		if (i->offset && w->defined[slot] != UINT32_MAX && !is_pending(w, slot, &at))
 			grid_fail(g, w, NO_LANE, "a sum that the product adds to was never written");
 		for (uint32_t l = 0; l < LANES; l++) {
 			const double *x = a[l / 4 + SIDE * (k / 2)], *y = b[2 * (l % 4) + k % 2];
@@ -213,11 +214,11 @@ static void tile_add(Grid *g, Warp *w, const Insn *i, uint32_t tile, double (*a)
 			f = float_of_double(sum, false);
 			memcpy(&sums[l], &f, sizeof f);
 		}
-		flight_begin(g, w, slot);
+		sum_begin(g, w, slot);
 	}
 }
 
-void group_product(Grid *g, Warp *w, const Insn *i, uint32_t mask)
+void wgmma_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
 	double a[WARP_ROWS][DEPTH], b[SIDE][DEPTH];
 
