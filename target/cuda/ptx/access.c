@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Loads, stores, atomics and copies of a warp. In: an instruction and the lanes that execute it. Out: memory,
- * registers. Must hold: every access is aligned, lies in one allocation, and reads no shared word that was never
- * written or that a copy is still on its way to. */
+/* Memory instructions of a warp: loads, stores, atomics, ldmatrix, cp.async. In: an instruction and its lanes. Out:
+ * memory, registers. Must hold: every access is aligned and within one allocation; no shared word is read that was
+ * never written or that a pending copy will write. */
 #include <string.h>
 
 #include "emulator.h"
@@ -19,12 +19,13 @@ static uint64_t lane_word(const Grid *g, const Warp *w, uint32_t slot, uint32_t 
 	return r;
 }
 
-/* One access of one lane. */
+/* The access of a lane. */
 typedef struct LaneAccess {
 	uint8_t *at;
-	uint64_t address;       /* as the program sees it */
-	uint32_t word, bytes;   /* shared: of the block's array of states */
-	Block *block;           /* shared: that has it */
+	uint64_t address; /* in the state space */
+	uint32_t bytes;
+	uint32_t word;          /* shared: index in Block.word */
+	Block *block;           /* shared: that has the memory */
 	Allocation *allocation; /* global */
 } LaneAccess;
 
@@ -72,7 +73,7 @@ static LaneAccess lane_access(Grid *g, const Warp *w, Space space, uint64_t addr
 	return p;
 }
 
-/* Of the cluster: mapa has put its rank, and 1, above the address. */
+/* The block of a shared::cluster address: mapa puts 1 + rank above REMOTE_SHIFT; 0: this block. */
 Block *block_at(Grid *g, const Warp *w, uint32_t address, uint32_t lane)
 {
 	uint32_t rank = address >> REMOTE_SHIFT;
@@ -188,8 +189,8 @@ static uint64_t extend(Type t, uint64_t v)
 	}
 }
 
-/* Addresses of all lanes; where nothing can be wrong with them, memory that they are offsets of; else NULL, and
- * the lanes are taken one by one. Words of 4 bytes, in shared or global memory. */
+/* Fast path for 4-byte words in shared or global memory: if all lanes are aligned and within bounds, returns the memory
+ * and their offsets in `at`. NULL: lanes are processed one by one, with all checks. */
 static uint8_t *vector_addresses(Grid *g, const Warp *w, const Insn *i, uint32_t mask, uint32_t bytes, uint64_t *at)
 {
 	uint64_t low = UINT64_MAX, high = 0, bits = 0, from = 0, length = g->shared_bytes;
@@ -317,12 +318,13 @@ void access_load(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		if (i->d[k] != NO_SLOT)
 			w->defined[i->d[k]] |= mask;
 	if (atomic && i->space == IN_GLOBAL)
-		g->budget = 0; /* it may be a poll */
+		g->budget = 0; /* it may be a poll: another warp runs */
 }
 
 /* ---- ldmatrix ---- */
 
-/* Lane 8 k + r has the address of row r of matrix k; every lane gets two adjacent halves of a row, or of a column. */
+/* Lane 8 k + r has the address of row r of matrix k. Every lane gets two adjacent elements of a row, or of a column
+ * (.trans). */
 void access_matrices(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
 	enum { SIDE = 8 };
@@ -500,7 +502,7 @@ void access_atomic(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		g->budget = 0;
 }
 
-/* ---- cp.async: data lands when it is waited for, in any order ---- */
+/* ---- cp.async: completes when it is waited for, in random order ---- */
 
 void access_copy(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
@@ -539,7 +541,7 @@ void access_commit(Warp *w, uint32_t mask)
 		w->copy_group[l] += mask >> l & 1;
 }
 
-static void land(Grid *g, Warp *w, Copy *c)
+static void complete(Grid *g, Warp *w, Copy *c)
 {
 	uint8_t *to = w->block->shared + c->to;
 	LaneAccess p = { .at = to, .address = c->to, .word = c->to / 4, .bytes = c->bytes + c->zeros, .block = w->block };
@@ -569,7 +571,7 @@ void access_wait(Grid *g, Warp *w, int64_t left, uint32_t mask)
 		bool mine = mask >> c->lane & 1;
 		bool due = mine && (left < 0 || (int64_t)c->group + left < (int64_t)w->copy_group[c->lane]);
 		if (due)
-			land(g, w, c);
+			complete(g, w, c);
 		else
 			w->copy[kept++] = *c;
 	}

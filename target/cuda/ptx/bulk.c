@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies that count at an mbarrier (cp.async.bulk). In: an instruction and the lanes that execute it. Out: memory,
- * bytes at the mbarrier. Must hold: words that a copy has not written yet are marked (WORD_IN_FLIGHT), and its source
- * does not change until it has.
+/* cp.async.bulk to shared memory, with completion at an mbarrier. In: an instruction and its lanes. Out: memory,
+ * complete_tx at the mbarrier. Must hold: words that a pending copy will write are marked (WORD_IN_FLIGHT); its
+ * source does not change until it completes.
  *
- * A copy keeps what its source held at issue and is queued. It lands at once, between turns of warps or after a poll of
- * its mbarrier that was in vain, as the seed says; without a seed, only after more such polls than a block has warps,
- * each of which may poll once and go on: that is as late as it can be, and shows most. A warp that depends on a copy
- * polls, so that no copy needs to land because nothing else can run. */
+ * A copy keeps its source as of issue and is queued. It completes at once, between runs of warps, or after a failed
+ * poll of its mbarrier, as the seed says. Seed 0: as late as possible, which shows most errors: only after more
+ * failed polls than a block has warps, since each warp may poll once and go on. A warp that depends on a copy polls,
+ * so nothing waits for a copy for ever. */
 #include <string.h>
 
 #include "emulator.h"
 
 enum { QUAD = 16 };
 
-/* ---- text: [to + target], [from + offset], bytes, [mbarrier] ---- */
+/* ---- parsing: [to + target], [from + offset], bytes, [mbarrier] ---- */
 
 bool bulk_parse(Parser *p, Insn *i, Token name)
 {
@@ -43,7 +43,7 @@ bool bulk_parse(Parser *p, Insn *i, Token name)
 
 /* ---- the queue ---- */
 
-/* A new last one; memory of one that has landed is used again. */
+/* A new last entry, which reuses the memory of a completed copy. */
 static Bulk *queue_add(Grid *g, uint32_t bytes)
 {
 	if (g->bulks == g->bulks_made) {
@@ -81,7 +81,7 @@ _Noreturn static void copy_fail(Grid *g, const Bulk *b, const char *what)
 	grid_fail(g, b->by, b->lane, "%s", what);
 }
 
-static void land(Grid *g, uint64_t at)
+static void complete(Grid *g, uint64_t at)
 {
 	const Bulk *b = &g->bulk[at];
 	const Insn *now = g->now;
@@ -139,29 +139,30 @@ void bulk_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 			continue;
 		issue(g, w, i, l);
 		if (g->e->opt.seed && grid_random(g) % 8 == 0)
-			land(g, g->bulks - 1);
+			complete(g, g->bulks - 1);
 	}
 }
 
-/* ---- when they land ---- */
+/* ---- completion ---- */
 
-/* One of them now and then. */
+/* Completes a random copy, sometimes. */
 void bulk_step(Grid *g)
 {
 	uint64_t r = g->e->opt.seed ? grid_random(g) : 1;
 
 	if (r % 8 == 0)
-		land(g, (r >> 8) % g->bulks);
+		complete(g, (r >> 8) % g->bulks);
 }
 
-/* By a seed, each copy that counts there lands with a chance of one half. */
+/* A poll of `bar` failed: each copy that counts there completes with probability 1/2, or when it was polled often
+ * enough. */
 void bulk_polled(Grid *g, const uint8_t *bar)
 {
 	uint64_t r = g->e->opt.seed ? grid_random(g) : 0;
 
 	for (uint64_t i = g->bulks; i-- > 0;)
 		if (g->bulk[i].bar == bar && (r >> i % 64 & 1 || ++g->bulk[i].polled > g->block_warps))
-			land(g, i);
+			complete(g, i);
 }
 
 void bulk_block_ended(Grid *g, const Block *block)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* A device without a GPU: its memory and modules. In: sizes, texts. Out: addresses, kernels. Must hold: allocations are
- * sorted by address, with a gap after each. */
+/* The device: memory and modules. In: sizes, texts. Out: addresses, kernels. Must hold: allocations are sorted by
+ * address, with a gap after each. */
 #include <string.h>
 
 #include "emulator.h"
 
-enum { POISON = 0xff, GAP = 256, BIG = 1 << 14 }; /* POISON: floats of such bytes are NaNs, indices out of bounds */
+enum {
+	POISON = 0xff, /* bytes of floats that are NaNs, of indices that are out of bounds */
+	GAP = 256,
+	BIG = 1 << 14 /* an arena block of its own, which can be freed alone */
+};
 
 static void emulator_close(void *arg)
 {
@@ -31,7 +35,7 @@ Emulator *emulator_new(Ctx *cx, const EmulatorOptions *o)
 void emulator_reseed(Emulator *e, uint64_t seed) { e->opt.seed = seed; }
 uint64_t emulator_executed(const Emulator *e) { return e->executed; }
 
-/* Number of allocations that begin at or before the address. */
+/* Binary search: number of allocations that begin at or before the address. */
 static uint64_t begin_before(const Emulator *e, uint64_t address)
 {
 	uint64_t low = 0, high = e->allocations;
@@ -62,7 +66,7 @@ uint8_t *allocation_add(Emulator *e, uint64_t bytes, bool constant)
 
 	if (bytes > UINT64_MAX / 2 || (e->opt.memory && bytes > e->opt.memory - e->used))
 		return NULL;
-	taken = max_u64(bytes + GAP, BIG); /* big blocks can be freed one by one */
+	taken = max_u64(bytes + GAP, BIG);
 	uint8_t *at = arena_alloc_raw(&e->memory, taken, 1);
 	uint64_t n = begin_before(e, (uintptr_t)at);
 	memset(at, POISON, taken);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Instructions of a warp. In: a warp that can run. Out: registers, its pc; memory by access.c. Must hold: a register is
- * read only in lanes that have written it. */
+/* Execution of a warp: ALU, predicates, cross-lane instructions, control. In: a warp that can run. Out: its
+ * registers and pc. Must hold: a register is read only in lanes that have written it. */
 #include <string.h>
 
 #include "emulator.h"
 
-/* ---- values of ops.def ---- */
+/* ---- functions of ops.def ---- */
 
 static uint64_t multiply_high(uint64_t x, uint64_t y)
 {
@@ -67,7 +67,7 @@ static uint32_t dot_bytes(uint32_t x, uint32_t y, uint32_t sum)
 	return sum;
 }
 
-/* Two halves by the two low bytes. */
+/* dp2a.lo: two halfwords by the two low bytes. */
 static uint32_t dot_halves(uint32_t x, uint32_t y, uint32_t sum)
 {
 	return sum + (x & 0xffff) * (y & 0xff) + (x >> 16) * (y >> 8 & 0xff);
@@ -212,7 +212,7 @@ static void execute_float(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	write32(w, i->d[0], d, mask);
 }
 
-/* Bits 0, 1, 2: less, equal, greater; none: a NaN. */
+/* Does the comparison hold? order: -1, 0, 1 */
 static bool holds(uint32_t compare, int order, bool is_nan)
 {
 	if (compare == C_NUM || compare == C_NAN)
@@ -229,7 +229,7 @@ static bool holds(uint32_t compare, int order, bool is_nan)
 	}
 }
 
-/* Less, equal and greater as masks of lanes; a lane in none of them compares a NaN. */
+/* Masks of lanes; a lane in none of them compares a NaN (unordered). */
 typedef struct Ordered {
 	uint32_t less, equal, greater;
 } Ordered;
@@ -350,9 +350,9 @@ static void execute_unpack(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		write32(w, i->d[1], high, mask);
 }
 
-/* ---- lanes together ---- */
+/* ---- cross-lane ---- */
 
-/* Lanes of a membermask execute the instruction together, or a GPU waits for ever. */
+/* The lanes of a membermask must execute the instruction together: a GPU would deadlock. */
 static uint32_t check_members(Grid *g, const Warp *w, uint32_t slot, uint32_t mask)
 {
 	uint32_t m = uniform(g, w, slot, mask, "the mask of lanes");
@@ -478,8 +478,9 @@ static void execute_clock(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		write32(w, i->d[0], t32, mask);
 }
 
-/* ---- control: lanes that diverged run one group at a time, the one with the lowest pc ---- */
+/* ---- control: divergent lanes run one group at a time, the one with the lowest pc ---- */
 
+/* Makes the lanes with the lowest pc active. */
 static void reconverge(Warp *w)
 {
 	uint32_t low = NO_PC, next = NO_PC;
@@ -587,7 +588,7 @@ static void execute_one(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 void warp_run(Grid *g, Warp *w)
 {
 	while (w->state == WARP_READY) {
-		if (w->pc >= w->next_pc) { /* the group meets another, or has passed it */
+		if (w->pc >= w->next_pc) { /* the group reconverges with another, or has passed it */
 			set_lanes(w, w->active, w->pc);
 			reconverge(w);
 		}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Arithmetic of 32-bit floats, as the GPU does it, for all lanes. In: bits. Out: bits. Must hold: results are rounded
- * once; NaNs are 0x7fffffff; with .ftz subnormal operands and results become zeros of their sign.
+/* f32 arithmetic of all lanes. In: bits. Out: bits. Must hold: results are rounded once; NaNs are 0x7fffffff; with
+ * .ftz subnormal operands and results become zeros of their sign.
  *
- * A result is subnormal if it is below 2^-126 when rounded to 24 bits with an exponent without limits, on GPUs as on
- * x86. So a result that IEEE arithmetic rounded up to 2^-126 may have to be flushed: is_tiny decides exactly. */
+ * GPUs and x86 detect tininess after rounding: a result is subnormal if it is below 2^-126 when rounded to 24 bits
+ * with an unbounded exponent. So a result that IEEE arithmetic rounds up to 2^-126 may have to be flushed: is_tiny
+ * decides. */
 #include <math.h>
 #include <string.h>
 
@@ -38,7 +39,7 @@ static uint32_t as_bits(float f)
 static uint32_t flushed(uint32_t b) { return b & INFINITE ? b : b & SIGN; }
 float float_flush(float x) { return as_float(flushed(as_bits(x))); }
 
-/* The exact result is below the midpoint of 2^-126 and the number of 24 bits below it. high + low is exact. */
+/* Is the exact result, high + low, below the midpoint of 2^-126 and the next lower number of 24 bits? */
 static bool is_tiny(double high, double low)
 {
 	double midpoint = 0x1p-126 - 0x1p-151;
@@ -59,7 +60,7 @@ float float_of_double(double x, bool ftz)
 	return f;
 }
 
-/* 2^x, for what the GPU approximates to two units in the last place: here it is rounded to nearest. */
+/* 2^x. ex2.approx has two units in the last place on a GPU; here it is rounded to nearest. */
 double two_to_the(double x)
 {
 	double whole = floor(x), f = (x - whole) * 0x1.62e42fefa39efp-1, term = 1, sum = 1;
@@ -73,7 +74,7 @@ double two_to_the(double x)
 	return ldexp(sum, (int)whole);
 }
 
-/* Operands are flushed already. */
+/* .ftz of a result near 2^-126. Operands were flushed before. */
 static uint32_t flush_result(FloatOp op, uint32_t bits, float x, float y, float z)
 {
 	double exact, sum, back;
@@ -93,7 +94,7 @@ static uint32_t flush_result(FloatOp op, uint32_t bits, float x, float y, float 
 	}
 }
 
-/* ---- fused multiply-add, by the instruction where there is one ---- */
+/* ---- fused multiply-add, by the instruction if the CPU has it ---- */
 
 static void fma_plain(float *t, const float *x, const float *y, const float *z)
 {

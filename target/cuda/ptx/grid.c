@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A launch: blocks and warps, which of them runs, barriers. In: a kernel, its parameters. Out: memory. Must hold: a
- * warp is in Grid.ready while it can run. */
+/* A launch: blocks, warps, the warp scheduler, block and cluster barriers. In: a kernel, its parameters. Out:
+ * memory. Must hold: a warp is in Grid.ready exactly while it can run. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ uint64_t grid_random(Grid *g)
 	return x ^ x >> 31;
 }
 
-/* ---- warps that can run ---- */
+/* ---- ready warps ---- */
 
 void warp_ready(Grid *g, Warp *w)
 {
@@ -98,7 +98,7 @@ static void barrier_check(Grid *g, Block *block, Barrier *b)
 
 /* ---- clusters ---- */
 
-/* The phase ends when all warps of the blocks have arrived. */
+/* Completes the phase when all live warps of the cluster have arrived. */
 static void cluster_check(Grid *g, uint32_t number)
 {
 	Cluster *c = &g->clusters[number];
@@ -110,7 +110,7 @@ static void cluster_check(Grid *g, uint32_t number)
 		return;
 	c->phase++;
 	c->arrived = 0;
-	races_barrier_reset(g, c->clock[c->phase % 2]); /* all have waited for the phase before */
+	races_barrier_reset(g, c->clock[c->phase % 2]); /* all warps have passed the phase before */
 	for (uint32_t i = first * g->block_warps; i < (first + g->cluster) * g->block_warps; i++) {
 		Warp *w = &g->warp[i];
 		if (w->state == WARP_WAITS && w->waits_at == BARRIERS && w->phase == ended) {
@@ -293,8 +293,8 @@ _Noreturn static void deadlock(Grid *g)
 	fail(g->cx, MP_FAILED, NULL, "kernel %s: nothing can run", g->k->name);
 }
 
-/* In order, a warp runs until it waits or polls, and all others have their turn before it runs again. By a seed, any
- * warp runs for 1 to 64 instructions, now and then for many. */
+/* Scheduler. Seed 0: round robin, a warp runs until it waits or polls. Others: a random warp runs for 1 to 64
+ * instructions, sometimes for many. */
 static void grid_run(Grid *g)
 {
 	enum { LONG = 1 << 12 };

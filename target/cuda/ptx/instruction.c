@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One instruction of the text to an Insn. In: tokens up to ';'. Out: an instruction more in the kernel. Must hold: its
- * registers have the width and kind that ptxas asks for. */
+/* Instruction decoder. In: tokens up to ';'. Out: an Insn more in the kernel. Must hold: its registers have the
+ * width and kind that ptxas requires. */
 #include <stdio.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static bool alu_find(const Parser *p, Token t, uint16_t *op)
 	return false;
 }
 
-/* ---- parts of a name: st.release.gpu.global.v4.f32 ---- */
+/* ---- parts of a mnemonic: st.release.gpu.global.v4.f32 ---- */
 
 typedef struct Parts {
 	Token whole, part[12];
@@ -99,7 +99,7 @@ static void parts_end(Parser *p, const Parts *s)
 		unknown(p, s);
 }
 
-/* ---- kinds of instructions ---- */
+/* ---- decoders, by kind of instruction ---- */
 
 static void alu_operands(Parser *p, Insn *i)
 {
@@ -289,21 +289,27 @@ static void parse_mov(Parser *p, Insn *i, Parts *s)
 	}
 }
 
+/* -1: no scope. */
+static int scope_take(Insn *i, Parts *s)
+{
+	static const char *const names[] = { "cta", "cluster", "gpu", "sys" };
+	int scope = part_of(s, names, COUNT(names));
+
+	i->local_scope = scope == 0 || scope == 1;
+	return scope;
+}
+
 /* .relaxed and the like need a scope. .volatile, which GPUs take as .relaxed.sys, is weak here: kernels use it to keep
  * loads in order, and nothing may rely on it between warps. */
 static void parse_order(Parser *p, Insn *i, Parts *s)
 {
 	static const char *const names[] = { "weak", "relaxed", "acquire", "release", "acq_rel", "volatile" };
-	static const char *const scopes[] = { "cta", "cluster", "gpu", "sys" };
-	int o = part_of(s, names, COUNT(names)), scope;
+	int o = part_of(s, names, COUNT(names));
+	bool strong = o > 0 && o < 5;
 
-	i->order = (uint8_t)(o < 0 || o == 5 ? O_WEAK : o);
-	if (o > 0 && o < 5) {
-		scope = part_of(s, scopes, COUNT(scopes));
-		if (scope < 0)
-			unknown(p, s);
-		i->local_scope = scope < 2;
-	}
+	i->order = (uint8_t)(strong ? o : O_WEAK);
+	if (strong && scope_take(i, s) < 0)
+		unknown(p, s);
 }
 
 static const char *const space_names[] = { "param", "shared", "global", "local", "const" };
@@ -344,7 +350,7 @@ static void parse_store_async(Parser *p, Insn *i, Parts *s)
 	take_address(p, i, IN_SHARED);
 }
 
-/* Waits have parities; arrivals leave no state. */
+/* mbarrier: waits by parity; arrivals return no state. */
 static void parse_mbarrier(Parser *p, Insn *i, Parts *s)
 {
 	static const char *const names[] = { "init", "arrive", "try_wait" };
@@ -441,10 +447,8 @@ static void parse_atomic(Parser *p, Insn *i, Parts *s)
 	i->op = OP_ATOMIC;
 	parse_order(p, i, s);
 	if (i->order == O_WEAK) {
-		static const char *const scopes[] = { "cta", "cluster", "gpu", "sys" };
 		i->order = O_RELAXED;
-		int scope = part_of(s, scopes, COUNT(scopes)); /* .gpu if there is none */
-		i->local_scope = scope == 0 || scope == 1;
+		scope_take(i, s); /* default: .gpu */
 	}
 	if (!parse_space(s, i) || (i->space != IN_SHARED && i->space != IN_GLOBAL))
 		unknown(p, s);
@@ -622,7 +626,7 @@ static void parse_warp_sum(Parser *p, Insn *i, Parts *s)
 	add_source(p, i, T_U32);
 }
 
-/* Registers in braces: count of them, all results or all sources. */
+/* A fragment: registers in braces, all results or all sources. */
 static void take_fragment(Parser *p, Insn *i, uint32_t count, Type t, bool result)
 {
 	take_registers(p, result ? i->d : i->a + i->sources, count, t, result);
@@ -632,7 +636,7 @@ static void take_fragment(Parser *p, Insn *i, uint32_t count, Type t, bool resul
 		i->sources += (uint8_t)count;
 }
 
-/* The one shape of products: 16 by 8, 16 deep, bf16 operands, f32 sums. */
+/* mma.m16n8k16, bf16 operands, f32 sums: no other shape. */
 static void parse_mma(Parser *p, Insn *i, Parts *s)
 {
 	static const struct {
@@ -650,7 +654,7 @@ static void parse_mma(Parser *p, Insn *i, Parts *s)
 	}
 }
 
-/* Matrices of 8 by 8 halves; rows are at the addresses that groups of 8 lanes give. */
+/* ldmatrix: 8 by 8 matrices of 16-bit elements; groups of 8 lanes have the addresses of their rows. */
 static void parse_ldmatrix(Parser *p, Insn *i, Parts *s)
 {
 	static const char *const counts[] = { "x1", "x2", "x4" };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Barriers in shared memory (mbarrier) and stores to another block (st.async) that count at one. In: an instruction and
- * the lanes that execute it. Out: the barrier's word, memory, the predicate of a wait. Must hold: what was done before
- * an arrival, or stored, is ordered before what follows a wait for its phase.
+/* mbarrier, and st.async, which counts at one. In: an instruction and its lanes. Out: the barrier's word, memory,
+ * the predicate of a wait. Must hold: what precedes an arrival, or was stored, is ordered before what follows a wait
+ * for the phase.
  *
- * A word has, from its lowest bit on: arrivals and bytes that are still to come in this phase, arrivals of a phase, the
- * phase. Bytes may come before they are expected. */
+ * The word, from its lowest bit on: pending arrivals, arrivals of a phase, transaction bytes (may be negative: they
+ * may come before they are expected), phase. */
 #include <string.h>
 
 #include "emulator.h"
@@ -41,10 +41,10 @@ static Mbarrier find(Grid *g, const Warp *w, uint32_t lane, const uint8_t *at)
 	return unpack(v);
 }
 
-/* Clocks of odd and even phases are apart. */
+/* races: odd and even phases have a released clock each. */
 static uint64_t clock_of(const uint8_t *at, uint32_t phase) { return (uintptr_t)at + phase; }
 
-/* arrivals: 0 or 1; bytes: that are expected, or negative, that came, by this copy if it is not NULL */
+/* arrivals: 0 or 1. bytes: expected (positive) or complete (negative). copy: the bulk copy that completes, or NULL */
 static void arrive(Grid *g, Warp *w, uint32_t lane, uint8_t *at, uint32_t arrivals, int32_t bytes, const Bulk *copy)
 {
 	Mbarrier b = find(g, w, lane, at);
@@ -73,7 +73,7 @@ void mbarrier_bytes(Grid *g, const Bulk *b) { arrive(g, b->by, b->lane, b->bar, 
 
 void mbarrier_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
-	const uint8_t *vain[LANES] = { NULL };
+	const uint8_t *failed[LANES] = { NULL };
 	uint32_t done = 0;
 
 	for (uint32_t l = 0; l < LANES; l++) {
@@ -103,7 +103,7 @@ void mbarrier_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 				if (g->races)
 					races_acquire(g, w, clock_of(at, x & 1), true);
 			} else {
-				vain[l] = at;
+				failed[l] = at;
 			}
 			break;
 		}
@@ -111,8 +111,8 @@ void mbarrier_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	if (i->sub != M_WAIT)
 		return;
 	for (uint32_t l = 0; g->bulks && l < LANES; l++)
-		if (vain[l] && (!l || vain[l] != vain[l - 1]))
-			bulk_polled(g, vain[l]);
+		if (failed[l] && (!l || failed[l] != failed[l - 1]))
+			bulk_polled(g, failed[l]);
 	uint32_t *pred = w->reg + (uint64_t)i->d[0] * LANES;
 	*pred = (*pred & ~mask) | done;
 	w->defined[i->d[0]] |= mask;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of tensor cores: mma.m16n8k16 of bf16 operands with sums in f32. In: fragments, spread over the lanes of a
- * warp as the PTX manual says. Out: d = a b + c.
+/* mma.m16n8k16, bf16 operands, f32 sums. In: fragments, distributed over lanes as the PTX manual says. Out: d = a b
+ * + c.
  *
- * Products of bf16 numbers are exact. Here c and the 16 products are added in double precision, in order, and rounded
- * once to f32, to nearest. A GPU keeps fewer bits, and which ones depends on its architecture: results of both agree to
- * some units in the last place of the largest term. */
+ * Products of bf16 numbers are exact. Here c and the 16 products are added in double precision, in order, and
+ * rounded once to f32, to nearest. A GPU keeps fewer bits; which ones depends on its architecture. Both results
+ * agree to some units in the last place of the largest term. */
 #include <string.h>
 
 #include "emulator.h"

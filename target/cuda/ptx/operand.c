@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Operands of an instruction. In: tokens. Out: slots of registers and of constants, addresses. Must hold: a register
- * has the width and kind that ptxas asks for; equal constants of a kernel share a slot. */
+/* Operands of an instruction. In: tokens. Out: slots of registers and constants, addresses. Must hold: a register
+ * has the width and kind that ptxas requires; equal constants of a kernel share a slot. */
 #include <string.h>
 
 #include "emulator.h"
@@ -31,7 +31,7 @@ uint32_t constant_slot(Parser *p, uint64_t v, bool wide)
 	return CONSTANT | (uint32_t)at;
 }
 
-/* ptxas: sizes are equal; b types go with all, floats and integers not with each other. */
+/* As ptxas: sizes are equal; untyped (.b) fits all, floats and integers do not fit each other. */
 static bool fits(Type reg, Type t)
 {
 	if (t == T_PRED || reg == T_PRED)

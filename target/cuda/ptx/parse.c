@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* PTX text to kernels. In: a text. Out: kernels with decoded instructions, arrays of the module. Must hold: what is not
- * understood is refused where it stands; names are those of one kernel, labels are known when it ends. */
+ * known is an error at its place; registers and labels are local to a kernel; labels are resolved at its end. */
 #include <stdio.h>
 #include <string.h>
 
 #include "emulator.h"
 
-/* ---- tokens: words with their dots, single characters ---- */
+/* ---- tokens: words with their dots and ::, single characters ---- */
 
 void parse_fail(Parser *p, Token at, const char *remedy, const char *fmt, ...)
 {
@@ -352,8 +352,8 @@ static void parse_global(Parser *p, SymbolKind kind)
 	symbol_add(p, (Symbol){ .name = a.name, .kind = (uint8_t)kind, .value = (uintptr_t)g->at });
 }
 
-/* Extern arrays begin where static ones end, which is not known yet: OFFSET of them is added when a kernel is launched,
- * so they are aligned for everything: static ones end at a multiple of PAGE_BYTES / 2. */
+/* Extern arrays (dynamic shared memory) begin where static ones end, which is not known yet: their address is a special
+ * register, SR_DYNAMIC, written at launch. */
 static void parse_shared(Parser *p, bool is_extern)
 {
 	Array a = take_array(p);

@@ -1,58 +1,58 @@
 /* SPDX-License-Identifier: MIT */
-/* Accesses to the same word that nothing orders. In: accesses, barriers, fences, acquire and release of warps. Out: a
- * failure at the second access of a race. Must hold: a run without races on one schedule may have some on another, but
- * most of them show on any: order is derived from synchronization, not from what happened first.
+/* Data races: happens-before by vector clocks. In: accesses, barriers, fences, acquire and release of warps. Out: an
+ * error at the second access of a race. Must hold: order is derived from synchronization, not from the schedule, so
+ * that most races show on any schedule.
  *
- * Every warp has a vector clock: of each warp, the number up to which its accesses come before what this one does now.
- * Barriers join the clocks of those who meet; a release leaves a clock at its address, an acquire takes it, and a fence
- * makes relaxed accesses do so. Lanes of a warp are ordered by barriers and bar.warp.sync. Fences and accesses of scope
- * .cta order nothing between blocks, and so nothing here.
+ * Every warp has a vector clock: for each warp, the number up to which its accesses happen before the warp's next
+ * one. Barriers join the clocks of those who arrive; a release leaves a clock at its address, an acquire joins it, a
+ * fence makes relaxed accesses do so. Lanes of a warp are ordered by barriers and bar.warp.sync. Fences and accesses
+ * of scope .cta or .cluster order nothing here.
  *
- * Accesses with .relaxed and the like do not race with each other, but for a store that may undo another one: of
- * another value, to a word whose last store nothing orders before it, by a warp that has not loaded that.
+ * Strong accesses (.relaxed and stronger) do not race with each other, with one exception: a lost update. A store
+ * that changes a word whose last store is unordered, by a warp that has not loaded the word since.
  *
- * Copies of the device and products of warpgroups access memory through another proxy. In kernels that have such, a
- * clock has four parts, each with a word for every warp:
+ * Bulk copies and wgmma access memory through the async proxy. In kernels that have such, a clock has four parts,
+ * each with a word per warp:
  *
- *   the clock | copies of the warp that are complete | the clock up to which stores to shared memory are seen by the
- *   other proxy | the same of global memory
+ *   the clock | completed copies of the warp | the clock up to which stores to shared memory are visible to the async
+ *   proxy | the same of global memory
  *
- * A fence of proxies copies the first part to the last two, and joins of clocks carry these on: the fence may stand
- * anywhere between a store and the copy or product that depends on it. Lanes of a warp have one clock, so that a fence
- * by one of them is taken for one by all; a fence for shared memory, for one of the memory of all blocks.
+ * fence.proxy.async copies the first part to the last two, and joins carry these on: the fence may be anywhere
+ * between a store and the copy that depends on it. Lanes of a warp have one clock, so that a fence by one lane
+ * counts for all; a fence for shared memory counts for that of all blocks.
  *
- * What a copy reads and writes counts as done by a warp of its own, whose clock is the number of copies that the warp
- * has issued: its mbarrier releases that number, so that the warp itself must wait, too. Copies of a warp are taken to
- * complete in order. A copy that writes where threads have read needs a barrier between and no fence of proxies:
- * pipelines of copies do without in practice. */
+ * The accesses of a copy are those of a warp of its own, whose clock is the number of copies that the warp has
+ * issued: the mbarrier releases that number, so that the issuing warp must wait, too. Copies of a warp are assumed
+ * to complete in order. A copy that overwrites what threads have read needs a barrier in between, but no proxy
+ * fence: pipelines of copies do without in practice. */
 #include <string.h>
 
 #include "emulator.h"
 
 enum { SEVERAL = LANES, ALL_BYTES = 15 }; /* lanes; bytes of a word */
-enum { PARTS = 4 };                       /* of a clock where there are two proxies */
+enum { PARTS = 4 };                       /* of a clock in a kernel that uses the async proxy */
 
 typedef struct LastAccess {
-	uint32_t warp; /* of the grid, + 1, and more than all warps for its copies; 0: none */
+	uint32_t warp; /* 1 + number in the grid; of a copy, + all warps; 0: none */
 	uint32_t clock, syncs, at, step;
 	uint8_t lane, bytes; /* bytes: of the word, a bit each */
 	bool atomic;
 } LastAccess;
 typedef struct ShadowWord {
 	LastAccess write, read;
-	uint32_t *readers; /* NULL, or the clock of the last read by each of Shadow.warps, then by copies of each */
-	uint64_t seen; /* warps that have loaded, by .relaxed or .acquire, what was written last: a bit each, modulo 64 */
-	bool stored;   /* it was written last by a store of .relaxed or .release that changed it */
-	bool narrow;   /* some accesses were of single bytes: readers are not compared then, which might differ in them */
+	uint32_t *readers; /* clock of the last read by each of Shadow.warps, then by their copies; NULL: one reader */
+	uint64_t seen;     /* warps that have loaded the last store by a strong load: a bit each, modulo 64 */
+	bool stored;       /* the last write was a strong store that changed it */
+	bool narrow;       /* some accesses were of single bytes: `readers` is not used, since they may be of other bytes */
 } ShadowWord;
-/* In pages: most words of large blocks are never accessed. */
+/* Shadow memory, in pages: most words of large allocations are never accessed. */
 enum { PAGE_WORDS = 256 };
 struct Shadow {
 	const char *what;      /* in messages */
-	uint32_t first, warps; /* that may access it: all, or those of a cluster */
-	uint32_t readers;      /* warps, or twice as many where copies read, too */
+	uint32_t first, warps; /* warps that may access it: all, or those of a cluster */
+	uint32_t readers;      /* length of ShadowWord.readers: warps, or twice as many if copies read, too */
 	bool shared;
-	uint32_t *free;      /* readers whose reads a write has ended; the first words of each lead to the next */
+	uint32_t *free;      /* free list of readers arrays; the first words of each are the link */
 	ShadowWord *page[1]; /* NULL: none of its words was accessed */
 };
 
@@ -121,7 +121,7 @@ _Noreturn static void race(Grid *g, const Warp *w, uint32_t lane, const LastAcce
 	          (unsigned long long)at, wrote ? "write" : "read", line_of(g, a->at), v->block->number, v->number);
 }
 
-/* What a thread wrote last, the other proxy accesses now. */
+/* An access through the async proxy: the last write by a thread must be visible to it. */
 static void check_proxy(Grid *g, const Warp *w, uint32_t lane, const LastAccess *a, const Shadow *m, uint64_t at)
 {
 	if (!a->warp || a->warp > g->warps || fenced_of(g, w->clock, m->shared)[a->warp - 1] >= a->clock)
@@ -134,7 +134,7 @@ static void check_proxy(Grid *g, const Warp *w, uint32_t lane, const LastAccess 
 	          (unsigned long long)at);
 }
 
-/* Of a warp, or of its copies. */
+/* Index in ShadowWord.readers. */
 static uint32_t reader_of(const Grid *g, const Shadow *m, uint32_t who)
 {
 	return who < g->warps ? who - m->first : who - g->warps - m->first + m->warps;
@@ -259,7 +259,7 @@ void races_access(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uin
 	}
 }
 
-/* As races_access, for whole words that lanes of the mask load from offsets `at` on: most accesses are such. */
+/* races_access for weak loads of whole words at offsets `at`: the common case. */
 void races_load(Grid *g, Warp *w, uint32_t mask, Shadow *m, const uint64_t at[LANES], uint32_t width)
 {
 	LastAccess now = access_now(g, w);
@@ -274,9 +274,9 @@ void races_load(Grid *g, Warp *w, uint32_t mask, Shadow *m, const uint64_t at[LA
 		}
 }
 
-/* ---- what orders them ---- */
+/* ---- synchronization ---- */
 
-/* NULL: nothing was left there. */
+/* NULL: no release at this address. */
 static ReleasedClock *released_find(const Grid *g, uint64_t address)
 {
 	for (ReleasedClock *r = g->released[(address >> 2) % RELEASE_BUCKETS]; r; r = r->next)
@@ -294,7 +294,7 @@ static ReleasedClock *released_new(Grid *g, uint64_t address)
 	return *bucket = r;
 }
 
-/* A store or an atomic of scope .gpu or larger. What an atomic finds, it leaves to the next acquire. */
+/* A strong store or an atomic of scope .gpu or .sys. replaces: a store; an atomic continues the release sequence. */
 void races_release(Grid *g, Warp *w, uint64_t address, bool release, bool replaces)
 {
 	ReleasedClock *r = released_find(g, address);
@@ -357,7 +357,7 @@ void races_barrier_reset(Grid *g, uint32_t *clock)
 
 void races_warp_sync(Warp *w) { w->syncs++; }
 
-/* ---- the other proxy ---- */
+/* ---- async proxy ---- */
 
 void races_proxy_fence(Grid *g, Warp *w, uint32_t spaces)
 {
@@ -370,8 +370,7 @@ void races_proxy_fence(Grid *g, Warp *w, uint32_t spaces)
 	w->clock[w->of_grid]++;
 }
 
-/* Beside the clocks of both phases, those of the warp that made the mbarrier: a copy counts there through the other
- * proxy. */
+/* Beside the clocks of both phases, that of mbarrier.init: copies count at the mbarrier through the async proxy. */
 static uint64_t made_at(const uint8_t *bar) { return (uintptr_t)bar + 2; }
 
 void races_bar_made(Grid *g, const Warp *w, const uint8_t *bar)

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocator of registers. In: a kernel in which every register has slots of its own. Out: the same, with slots
- * shared by registers that are never live at the same time: a warp then has kilobytes of them, not megabytes.
+/* Register allocation. In: a kernel whose virtual registers have slots of their own. Out: the same kernel; registers
+ * whose live ranges do not overlap share a slot, so that a warp has kilobytes of registers, not megabytes.
  *
- * Must hold: what the emulator finds out does not change. A register that may be read before it is written is live
- * at the beginning, so that no other one has had its slot. Lanes that diverged are at different places of the text,
- * where one slot may be two registers: each lane has its own words of it, as all registers of a slot have the same
- * width. Time and memory are bounded by the length of the text: kernels that would take more keep the slots they
- * have. */
+ * Liveness by backward data flow over basic blocks; linear scan over live ranges. Must hold: the simulator finds the
+ * same errors. A register that may be read before it is written is live from the first instruction on, so that its
+ * slot has no other register's value. Divergent lanes may use one slot for two registers at the same time: every
+ * lane has its own words of it, since all registers of a slot have the same width. Time and memory are bounded by
+ * the length of the text; kernels that would need more keep their slots. */
 #include <string.h>
 
 #include "emulator.h"
 
 enum { BITS = 64 };
-enum { FEW_SLOTS = 1 << 12, SLOTS_EACH = 8 }; /* that are shared: so many, and some for each instruction, at most */
-enum { MAX_LIVENESS_WORDS = 1 << 20, MAX_PASSES = 1000 }; /* of liveness: of all blocks; over all blocks */
+enum {
+	FEW_SLOTS = 1 << 12,
+	SLOTS_EACH = 8
+}; /* a kernel is allocated if it has at most so many, plus so many per instruction */
+enum { MAX_LIVENESS_WORDS = 1 << 20, MAX_PASSES = 1000 }; /* of all basic blocks; over them */
 typedef enum RegisterKind { KIND_WORD, KIND_WIDE, KIND_PREDICATE, KINDS } RegisterKind;
 
 typedef struct Range { /* of instructions; last < first: none */
@@ -24,13 +27,16 @@ typedef struct Allocator {
 	Kernel *k;
 	Arena *a;
 	uint32_t slots;
-	uint8_t *kind;   /* [slots] of the register that begins here */
-	Range *live;     /* [slots] by first slot of a register, */
-	uint32_t *cross; /* and its bit among those that cross blocks of instructions, + 1; 0: it does not */
+	/* by first slot of a register */
+	uint8_t *kind;   /* [slots] RegisterKind */
+	Range *live;     /* [slots] live range */
+	uint32_t *cross; /* [slots] 1 + bit in liveness sets; 0: the register is local to a basic block */
 	uint32_t *start; /* [blocks + 1] first instruction */
-	uint32_t *block; /* [length + 1] of an instruction */
-	uint32_t blocks, crossing, words;
-	uint64_t *in, *out, *used, *set; /* [blocks][words]; used: before it is set in the block */
+	uint32_t *block; /* [length + 1] basic block of an instruction */
+	uint32_t blocks;
+	uint32_t crossing;               /* registers that are live across blocks */
+	uint32_t words;                  /* of a liveness set */
+	uint64_t *in, *out, *used, *set; /* [blocks][words] live in, live out, upward exposed uses, definitions */
 } Allocator;
 
 /* ---- operands ---- */
@@ -60,10 +66,10 @@ static void code_visit(Allocator *s, OperandFn *fn)
 		operands_visit(s, at, fn);
 }
 
-/* A register that lanes write under a predicate keeps what others have. */
+/* Is it a definition of all lanes? Under a predicate, other lanes keep the old value. */
 static bool overwrites(const Insn *i) { return i->guard == NO_SLOT; }
 
-/* ---- blocks: runs of instructions that only their first one is reached in ---- */
+/* ---- basic blocks ---- */
 
 static bool ends_block(const Insn *i) { return i->op == OP_BRANCH || i->op == OP_EXIT || i->op == OP_TRAP; }
 
@@ -89,7 +95,7 @@ static void blocks_find(Allocator *s)
 	s->start[s->blocks] = (uint32_t)k->length;
 }
 
-/* ---- which registers cross blocks ---- */
+/* ---- registers that are live across blocks ---- */
 
 static void range_add(Range *r, uint32_t at)
 {
@@ -131,7 +137,7 @@ static void block_occurrence(Allocator *s, uint32_t at, uint32_t *slot, bool res
 		set_bit(s->set + row, bit);
 }
 
-/* ---- liveness: backwards through blocks, until nothing changes ---- */
+/* ---- liveness: backward data flow, until it is stable ---- */
 
 static bool flow_back(Allocator *s, uint32_t block)
 {
@@ -171,7 +177,7 @@ static bool liveness_find(Allocator *s)
 	return !changed;
 }
 
-/* These are live at the instruction. */
+/* Extends the ranges of all registers of a liveness set to the instruction. */
 static void live_at(Allocator *s, const uint64_t *row, uint32_t at, const uint32_t *slot)
 {
 	for (uint32_t i = 0; i < s->words; i++)
@@ -179,7 +185,7 @@ static void live_at(Allocator *s, const uint64_t *row, uint32_t at, const uint32
 			range_add(&s->live[slot[i * BITS + (uint32_t)__builtin_ctzll(left)]], at);
 }
 
-/* From the first to the last instruction at which it is live, whatever comes between them. */
+/* A live range reaches from the first to the last instruction at which the register is live: no holes. */
 static void ranges_extend(Allocator *s)
 {
 	uint32_t *slot = NEW(s->a, (uint64_t)s->crossing + 1, uint32_t); /* by bit */
@@ -191,7 +197,7 @@ static void ranges_extend(Allocator *s)
 		live_at(s, s->in + (uint64_t)b * s->words, s->start[b], slot);
 		live_at(s, s->out + (uint64_t)b * s->words, s->start[b + 1] - 1, slot);
 	}
-	for (uint64_t at = 0; at < s->k->length; at++) /* sums of warpgroups arrive later than they are written */
+	for (uint64_t at = 0; at < s->k->length; at++) /* wgmma writes sums later: live everywhere */
 		for (uint32_t n = 0; s->k->code[at].list && n < 4u * s->k->code[at].width; n++)
 			if (is_register(s->k->code[at].list[n]))
 				s->live[s->k->code[at].list[n]] = (Range){ 0, (uint32_t)s->k->length };
@@ -200,9 +206,9 @@ static void ranges_extend(Allocator *s)
 			s->live[s->k->special[i]] = (Range){ 0, (uint32_t)s->k->length };
 }
 
-/* ---- new slots ---- */
+/* ---- linear scan ---- */
 
-typedef struct Chain { /* registers, by where they begin or end */
+typedef struct Chain { /* registers by first or last instruction */
 	uint32_t *head, *next;
 } Chain;
 
@@ -217,7 +223,8 @@ static void chain_add(Chain *c, uint32_t at, uint32_t slot)
 	c->head[at] = slot + 1;
 }
 
-/* A register takes the slot that was left last, or a new one. to: numbers among those of the kind; count: how many. */
+/* A register gets the free slot of its kind that was freed last, or a new one. to: number within the kind; count:
+ * slots of each kind */
 static void linear_scan(const Allocator *s, uint32_t *to, uint32_t count[KINDS])
 {
 	Chain begins = chain_new(s), ends = chain_new(s);
@@ -228,7 +235,8 @@ static void linear_scan(const Allocator *s, uint32_t *to, uint32_t count[KINDS])
 	for (uint32_t i = 0; i < s->slots; i++)
 		if (s->live[i].first <= s->live[i].last) {
 			chain_add(&begins, s->live[i].first, i);
-			chain_add(&ends, s->live[i].last + 1, i); /* sources and results of an instruction do not share */
+			chain_add(&ends, s->live[i].last + 1,
+			          i); /* after it: results of an instruction do not overwrite its sources */
 		}
 	for (uint64_t at = 0; at < s->k->length + 1; at++) {
 		for (uint32_t i = ends.head[at]; i; i = ends.next[i - 1]) {
@@ -292,7 +300,7 @@ void registers_allocate(Kernel *k, Arena *a, const Registers *all, uint64_t coun
 		return;
 	ranges_extend(&s);
 	linear_scan(&s, to, each);
-	for (uint32_t i = 0; i < s.slots; i++) /* wide ones first: words of both halves are adjacent */
+	for (uint32_t i = 0; i < s.slots; i++) /* 64-bit ones first: they need adjacent slots */
 		to[i] = s.kind[i] == KIND_WIDE   ? 2 * to[i]
 		        : s.kind[i] == KIND_WORD ? 2 * each[KIND_WIDE] + to[i]
 		                                 : 2 * each[KIND_WIDE] + each[KIND_WORD] + to[i];

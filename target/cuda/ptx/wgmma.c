@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of warpgroups: wgmma.mma_async.m64nNk16 of bf16 operands with sums in f32. In: a in registers or, like b, in
- * shared memory. Out: d = a b + d.
+/* wgmma.mma_async.m64nNk16, bf16 operands, f32 sums. In: a in registers or, like b, in shared memory. Out: d = a b +
+ * d.
  *
- * Operands in shared memory are tiles of 8 x 8 numbers, 128 bytes each, without swizzling; a descriptor says how far
- * apart tiles are: LEADING bytes from one to the next in the depth, STRIDE across it. A warp has 16 of the 64 rows,
- * whatever the other three do. Sums of a product are as those of mma (matrix.c). They are not there before
- * wgmma.wait_group: until then their registers count as never written. What a product reads is read when it begins; a
- * store by another warp between that and the wait is not seen. */
+ * Operands in shared memory are 8 x 8 core matrices of 128 bytes, without swizzling. The descriptor has the distance
+ * of adjacent ones: LEADING bytes along the depth, STRIDE bytes across. Each warp of the warpgroup has 16 of the 64
+ * rows and executes on its own. Sums are rounded as those of mma (mma.c). Until wgmma.wait_group their registers
+ * count as never written. Operands are read at issue: a store by another warp between issue and wait is not seen. */
 #include <string.h>
 
 #include "emulator.h"
@@ -14,7 +13,7 @@
 enum { SIDE = 8, DEPTH = 16, WARP_ROWS = 16, TILE_BYTES = 128, GROUP_WARPS = 4, MAX_TILES = 32 };
 enum { IN_REGISTERS = 1, A_TRANSPOSED = 2, B_TRANSPOSED = 4 }; /* Insn.sub */
 
-/* ---- text ---- */
+/* ---- parsing ---- */
 
 static bool shape_take(Token t, uint32_t *tiles)
 {
@@ -94,7 +93,7 @@ bool wgmma_parse(Parser *p, Insn *i, Token name)
 	return true;
 }
 
-/* ---- sums that are not there yet ---- */
+/* ---- pending sums ---- */
 
 static bool is_pending(const Warp *w, uint32_t slot, uint64_t *at)
 {
@@ -158,7 +157,8 @@ static uint64_t descriptor(Grid *g, const Warp *w, uint32_t slot)
 	return first;
 }
 
-/* Eight of what is not summed, from number 8 `eight` on: [8][DEPTH]. transposed: a row of a tile is of one depth */
+/* Loads 8 rows (or columns) of an operand, from 8 * eight on: [8][DEPTH]. transposed: a row of a core matrix has one
+ * depth */
 static void eight_load(Grid *g, Warp *w, uint64_t from, uint32_t eight, bool transposed, double (*x)[DEPTH])
 {
 	uint32_t start = (uint32_t)(from & 0x3fff) << 4, leading = (uint32_t)(from >> 16 & 0x3fff) << 4;
