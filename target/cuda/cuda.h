@@ -203,7 +203,7 @@ typedef struct HostArray {
 	uint64_t count, capacity;
 } HostArray;
 
-/* Which examples belong to which update, leaf, chunk; row numbers by time step. */
+/* A schedule: which examples belong to which update, leaf and chunk; rows by time step. */
 enum { SCHEDULE_KEY = 10 };
 typedef struct Schedule {
 	HostArray update;   /* DeviceUpdate */
@@ -212,8 +212,8 @@ typedef struct Schedule {
 	HostArray slice;    /* DeviceSlice */
 	HostArray cases;    /* uint32_t: as Job.cases */
 	HostArray number;   /* RowNumber: as cases; only with noise */
-	HostArray step_at;  /* uint32_t */
-	HostArray step_row; /* uint32_t */
+	HostArray step_at;  /* uint32_t: as Job.step_at */
+	HostArray step_row; /* uint32_t: as Job.step_row */
 	HostArray slot;     /* uint64_t: numbers of the cases that go to the slot; only of streamed data */
 	/* parts of a call, one after the other, on the device and in pinned memory; results return to the latter */
 	void *device;
@@ -221,26 +221,28 @@ typedef struct Schedule {
 	uint64_t capacity, used; /* bytes */
 	/* Tables that are the same in the next job stay on the device. */
 	bool reusable;
-	uint64_t key[SCHEDULE_KEY]; /* what they depend on */
+	uint64_t key[SCHEDULE_KEY]; /* what these tables depend on */
 	uint64_t tables_at;         /* bytes: where the device has them; 0: it has none */
 	uint8_t *images;            /* Job.images */
 	uint64_t images_capacity;
 } Schedule;
 
-/* What the host knows of the layout of target cpu: kernels have it as constants. */
+/* What the host knows of the layout of target cpu: constants of the kernels. */
 typedef struct LayoutTables {
-	const void *layout;       /* that the tables were made of */
-	uint64_t *transposed_at;  /* [panels] place of the transposed matrix; NO_COPY: there is none */
-	uint32_t *transposed_row; /* [panels] floats */
-	uint32_t *panel_number;   /* [panels] in Job.panel */
-	const DevicePanel *panel; /* Job.panel, and the like, on the host: */
-	const LinkClass *factor;
-	uint32_t factors;
-	const NoiseClass *noise_class;
-	uint32_t noise_classes;
+	const void *layout; /* of target cpu, that the tables were made of */
+	/* [panels] by number in the layout */
+	uint64_t *transposed_at;  /* place of the transposed matrix in Job.copies; NO_COPY: there is none */
+	uint32_t *transposed_row; /* floats of a row there */
+	uint32_t *panel_number;   /* in Job.panel */
+	/* host copies of tables that Job has */
+	const DevicePanel *panel;
 	const NoisyPanel *noisy_panel;
 	const InputColumns *input;
 	const uint32_t *ones, *output;
+	const LinkClass *factor; /* [factors] */
+	uint32_t factors;
+	const NoiseClass *noise_class; /* [noise_classes]; Job has its numbers, by place */
+	uint32_t noise_classes;
 	uint32_t step_variable; /* of the rule's formula: the last change of a weight; 0: the rule has none */
 } LayoutTables;
 

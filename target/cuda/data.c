@@ -173,36 +173,29 @@ static void fill_bits(const Filling *f, uint64_t i, const float *row)
 	}
 }
 
-/* Are all inputs 0 or 1? */
-static bool is_binary(const Cuda *c, const Data *d)
+/* Are the first `count` values of all rows 0 or 1? */
+static bool are_bits(const Cuda *c, const Data *d, uint32_t count, void (*read)(const Data *, uint64_t, float *))
 {
-	float *row = NEW(&c->cx->scratch, d->inputs + 1, float);
+	float *row = NEW(&c->cx->scratch, count + 1, float);
 
-	if (d->x_indptr && !d->x_values)
-		return true;
 	for (uint64_t i = 0; i < d->cases; i++) {
-		data_x(d, i, row);
-		for (uint32_t k = 0; k < d->inputs; k++)
+		read(d, i, row);
+		for (uint32_t k = 0; k < count; k++)
 			if (row[k] != 0 && row[k] != 1)
 				return false;
 	}
 	return true;
 }
 
-/* Are all targets 0 or 1, and do they fit into a word? */
+static bool is_binary(const Cuda *c, const Data *d)
+{
+	return (d->x_indptr && !d->x_values) || are_bits(c, d, d->inputs, data_x);
+}
+
+/* Are all targets 0 or 1, and do those of a case fit into a word? */
 static bool has_binary_targets(const Cuda *c, const Data *d)
 {
-	float *row = NEW(&c->cx->scratch, d->targets + 1, float);
-
-	if (!d->y || d->targets > 32)
-		return false;
-	for (uint64_t i = 0; i < d->cases; i++) {
-		data_y(d, i, row);
-		for (uint32_t k = 0; k < d->targets; k++)
-			if (row[k] != 0 && row[k] != 1)
-				return false;
-	}
-	return true;
+	return d->y && d->targets <= 32 && are_bits(c, d, d->targets, data_y);
 }
 
 static void fill_share(void *arg, uint32_t thread)

@@ -6,12 +6,9 @@
 
 #include "emulator.h"
 
-static const char *const space_text[] = { "param", "shared", "global", "local", "const" };
-
 static uint64_t lane_word(const Grid *g, const Warp *w, uint32_t slot, uint32_t lane, bool wide)
 {
-	const uint32_t *v = slot & CONSTANT ? g->k->constant + (uint64_t)(slot & ~(uint32_t)CONSTANT) * LANES
-	                                    : w->reg + (uint64_t)slot * LANES;
+	const uint32_t *v = operand_lanes(g, w, slot);
 	uint64_t r = v[lane];
 
 	if (wide)
@@ -36,7 +33,7 @@ _Noreturn static void fail_bounds(Grid *g, const Warp *w, uint32_t lane, const L
 		grid_fail(g, w, lane, "%u bytes at address 0x%llx: no allocation holds them", p->bytes,
 		          (unsigned long long)p->address);
 	grid_fail(g, w, lane, "%u bytes at %lld of .%s memory, which has %llu", p->bytes, (long long)(int64_t)p->address,
-	          space_text[space], (unsigned long long)bytes);
+	          space_names[space], (unsigned long long)bytes);
 }
 
 static void check_bounds(Grid *g, const Warp *w, uint32_t lane, LaneAccess *p, Space space, uint8_t *from,
@@ -194,8 +191,7 @@ static uint64_t extend(Type t, uint64_t v)
 static uint8_t *vector_addresses(Grid *g, const Warp *w, const Insn *i, uint32_t mask, uint32_t bytes, uint64_t *at)
 {
 	uint64_t low = UINT64_MAX, high = 0, bits = 0, from = 0, length = g->shared_bytes;
-	const uint32_t *slot = i->a[0] & CONSTANT ? g->k->constant + (uint64_t)(i->a[0] & ~(uint32_t)CONSTANT) * LANES
-	                                          : w->reg + (uint64_t)i->a[0] * LANES;
+	const uint32_t *base = operand_lanes(g, w, i->a[0]);
 	uint8_t *memory = w->block->shared;
 
 	if ((g->races && (i->op != OP_LOAD || i->order != O_WEAK)) || i->remote || type_bytes((Type)i->type) != 4 ||
@@ -203,9 +199,9 @@ static uint8_t *vector_addresses(Grid *g, const Warp *w, const Insn *i, uint32_t
 		return NULL;
 	for (uint32_t l = 0; l < LANES; l++) {
 		if (i->space == IN_SHARED)
-			at[l] = (uint32_t)(slot[l] + (uint32_t)i->offset);
+			at[l] = (uint32_t)(base[l] + (uint32_t)i->offset);
 		else
-			memcpy(&at[l], slot + 2 * (uint64_t)l, sizeof *at), at[l] += (uint64_t)i->offset;
+			memcpy(&at[l], base + 2 * (uint64_t)l, sizeof *at), at[l] += (uint64_t)i->offset;
 		if (mask >> l & 1) {
 			low = min_u64(low, at[l]);
 			high = max_u64(high, at[l]);
@@ -266,9 +262,7 @@ static bool store_words(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 			if (w->block->word[at[l] / 4 + k] & WORD_IN_FLIGHT)
 				return false;
 	for (uint32_t k = 0; k < i->width; k++) {
-		uint32_t slot = i->a[1 + k];
-		const uint32_t *from = slot & CONSTANT ? g->k->constant + (uint64_t)(slot & ~(uint32_t)CONSTANT) * LANES
-		                                       : w->reg + (uint64_t)slot * LANES;
+		const uint32_t *from = operand_lanes(g, w, i->a[1 + k]);
 		for (uint32_t l = 0; l < LANES; l++) {
 			if (!(mask >> l & 1))
 				continue;
@@ -359,7 +353,7 @@ static void check_same_word(Grid *g, const Warp *w, const Insn *i, uint32_t mask
 		for (uint32_t k = l + 1; mask >> l & 1 && k < LANES; k++)
 			if (mask >> k & 1 && place[l].at == place[k].at && memcmp(data + 16 * l, data + 16 * k, bytes) != 0)
 				grid_fail(g, w, l, "lanes %u and %u write different values to the same place of .%s", l, k,
-				          space_text[i->space]);
+				          space_names[i->space]);
 }
 
 void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask)

@@ -101,7 +101,8 @@ typedef enum MbarrierOp { M_INIT, M_ARRIVE, M_EXPECT, M_WAIT } MbarrierOp;
 typedef enum ShuffleKind { S_IDX, S_UP, S_DOWN, S_BFLY } ShuffleKind;
 typedef enum VoteKind { V_BALLOT, V_ANY, V_ALL, V_UNI } VoteKind;
 enum { FENCE_SHARED = 1, FENCE_GLOBAL = 2 };
-typedef enum Space { IN_PARAM, IN_SHARED, IN_GLOBAL, IN_LOCAL, IN_CONST } Space;
+typedef enum Space { IN_PARAM, IN_SHARED, IN_GLOBAL, IN_LOCAL, IN_CONST, SPACES } Space;
+extern const char *const space_names[SPACES]; /* instruction.c */
 typedef enum MemoryOrder { O_WEAK, O_RELAXED, O_ACQUIRE, O_RELEASE, O_ACQ_REL } MemoryOrder;
 
 /* Operands are slots of the register file. A slot is 32 words, one per lane; a 64-bit value has two adjacent slots. A
@@ -425,6 +426,13 @@ void cluster_arrive(Grid *g, Warp *w);
 void cluster_wait(Grid *g, Warp *w);
 void warp_ready(Grid *g, Warp *w);
 void warp_unready(Grid *g, const Warp *w);
+
+/* The lanes of an operand: a slot of the warp, or a constant. */
+static inline const uint32_t *operand_lanes(const Grid *g, const Warp *w, uint32_t slot)
+{
+	return slot & CONSTANT ? g->k->constant + (uint64_t)(slot & ~(uint32_t)CONSTANT) * LANES
+	                       : w->reg + (uint64_t)slot * LANES;
+}
 
 /* ---- access.c ---- */
 typedef enum Access {

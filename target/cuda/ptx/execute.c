@@ -99,13 +99,7 @@ typedef int64_t LaneS64;
 typedef double LaneF64;
 typedef uint32_t LaneNONE;
 
-static const void *source(const Grid *g, const Warp *w, uint32_t slot)
-{
-	if (slot & CONSTANT)
-		return g->k->constant + (uint64_t)(slot & ~(uint32_t)CONSTANT) * LANES;
-	return w->reg + (uint64_t)slot * LANES;
-}
-
+static const void *source(const Grid *g, const Warp *w, uint32_t slot) { return operand_lanes(g, w, slot); }
 static uint32_t source_pred(const Warp *w, uint32_t slot) { return w->reg[(uint64_t)slot * LANES]; }
 
 static void write32(Warp *w, uint32_t slot, const void *from, uint32_t mask)

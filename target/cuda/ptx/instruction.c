@@ -312,7 +312,7 @@ static void parse_order(Parser *p, Insn *i, Parts *s)
 		unknown(p, s);
 }
 
-static const char *const space_names[] = { "param", "shared", "global", "local", "const" };
+const char *const space_names[SPACES] = { "param", "shared", "global", "local", "const" };
 
 static bool parse_space(Parts *s, Insn *i)
 {

@@ -20,13 +20,6 @@ double bf16_value(uint32_t two, uint32_t which)
 	return (double)f;
 }
 
-static const uint32_t *operand(const Grid *g, const Warp *w, uint32_t slot)
-{
-	if (slot & CONSTANT)
-		return g->k->constant + (uint64_t)(slot & ~(uint32_t)CONSTANT) * LANES;
-	return w->reg + (uint64_t)slot * LANES;
-}
-
 void mma_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
 	double a[ROWS][DEPTH], b[COLS][DEPTH];
@@ -35,7 +28,7 @@ void mma_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	if (mask != UINT32_MAX)
 		grid_fail(g, w, NO_LANE, "only lanes 0x%08x of the warp execute it, and all must", mask);
 	for (uint32_t k = 0; k < 6; k++) {
-		const uint32_t *v = operand(g, w, i->a[k]);
+		const uint32_t *v = operand_lanes(g, w, i->a[k]);
 		for (uint32_t l = 0; l < LANES; l++)
 			for (uint32_t h = 0; h < 2; h++) {
 				uint32_t side = l / 4, deep = 2 * (l % 4) + h;
@@ -46,7 +39,7 @@ void mma_execute(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 			}
 	}
 	for (uint32_t k = 0; k < 4; k++) {
-		const uint32_t *c = operand(g, w, i->a[6 + k]);
+		const uint32_t *c = operand_lanes(g, w, i->a[6 + k]);
 		for (uint32_t l = 0; l < LANES; l++) {
 			const double *x = a[l / 4 + 8 * (k / 2)], *y = b[2 * (l % 4) + k % 2];
 			float start, f;

@@ -138,7 +138,6 @@ uint32_t special_slot(Parser *p, uint32_t which)
 void take_address(Parser *p, Insn *i, Space space)
 {
 	static const SymbolKind kinds[] = { SYM_PARAM, SYM_SHARED, SYM_GLOBAL, SYM_LOCAL, SYM_CONST };
-	static const char *const spaces[] = { "param", "shared", "global", "local", "const" };
 	Token at;
 	uint32_t number;
 	uint64_t v;
@@ -151,7 +150,8 @@ void take_address(Parser *p, Insn *i, Space space)
 	if (s && s->kind == SYM_REG) {
 		Type type = (Type)s->type;
 		if (space == IN_PARAM || type == T_PRED || type_is_float(type) || type_bytes(type) != (wide ? 8u : 4u))
-			parse_fail(p, at, NULL, "an address of .%s is in a register of %d bits", spaces[space], wide ? 64 : 32);
+			parse_fail(p, at, NULL, "an address of .%s is in a register of %d bits", space_names[space],
+			           wide ? 64 : 32);
 		i->a[i->sources++] = take_register(p, wide ? T_B64 : T_B32, false);
 	} else if (s && s->kind == kinds[space]) {
 		ptx_next(p);
@@ -163,7 +163,7 @@ void take_address(Parser *p, Insn *i, Space space)
 		ptx_next(p);
 		i->a[i->sources++] = constant_slot(p, v, wide);
 	} else {
-		parse_fail(p, at, NULL, "expected an address of .%s: a register or the name of an array", spaces[space]);
+		parse_fail(p, at, NULL, "expected an address of .%s: a register or the name of an array", space_names[space]);
 	}
 	if (ptx_take(p, "+")) {
 		bool negative = ptx_take(p, "-");
