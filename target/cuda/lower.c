@@ -39,7 +39,7 @@ typedef struct Lower {
 	DeviceStep *step; /* of the list, on the host */
 	DeviceList *list;
 	bool learn;          /* the list trains; else it tests */
-	bool backward;       /* the stage at hand is one of the backward pass */
+	bool backward;       /* the current stage is one of the backward pass */
 	bool noisy;          /* weights of the list have noise */
 	const float *w;      /* device: weights that steps read, */
 	const float *copies; /* and their transposes */

@@ -11,7 +11,7 @@
 
 extern const Target target_cpu;
 
-/* Of so many examples, at most. */
+/* Cases of some examples, at most. */
 static uint64_t max_cases(const Cuda *c, uint64_t examples) { return examples * c->bound->longest; }
 
 bool stream_fits(const Cuda *c, uint64_t batch)

@@ -584,7 +584,7 @@ static void rows_by_parts(Columns *c)
 
 	uint32_t other = if_begin(e, less(e, c->reg.part_warp, imm(c->pass_warps)));
 	uint32_t first = if_begin(e, same(e, c->reg.part, imm(1)));
-	warps_arrive(c, imm(NAMED_ACT), team + senders); /* activations of all rows are there */
+	warps_arrive(c, imm(NAMED_ACT), team + senders); /* activations of all rows were stored */
 	if_end(e, first);
 	outputs_wait(c);
 	spent(k, SPENT_KINDS + 3);

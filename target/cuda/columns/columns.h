@@ -32,10 +32,10 @@
  * half of the workers, one part behind the other: chains of sums over the first rows begin while the second half is
  * in its passes. The warps that form the gradient of output weights go on with the next update without waiting for
  * the others. Four side warps do what is not on the critical path: SIDE_PREFETCH copies cases of the next update;
- * SIDE_SCORE scores the block's rows; SIDE_TALLY, in the first blocks, forms tallies, each of every so manieth
- * update, since its chain of sums takes longer than an update; SIDE_DECIDE, in the last block, joins tallies and
- * decides whether the job goes on. bf16: the one of the last two that would be idle in a block updates the block's
- * output weights. */
+ * SIDE_SCORE scores the block's rows; SIDE_TALLY, in the first tally_blocks blocks, forms the tally of every
+ * tally_blocks-th update, since its chain of sums takes longer than an update; SIDE_DECIDE, in the last block, joins
+ * tallies and decides whether the job goes on. bf16: the one of the last two that would be idle in a block updates
+ * the block's output weights. */
 #ifndef COLUMNS_H
 #define COLUMNS_H
 
@@ -103,7 +103,7 @@ typedef struct ColumnSmem {
 	uint32_t ended; /* a word: no more rows come to be tallied */
 	/* input weights, of the block's columns: [input][quad of columns][copy][4]; then the true unit, then a row of -0 */
 	uint32_t input_w, input_w_row;
-	uint32_t input_state, input_state_size; /* rule state: [variable][input][column] */
+	uint32_t input_state, input_state_size; /* rule state: variable v is (v - 1) * size behind: [input][column] */
 	/* output weights: all, two of them, by parity of the update: [unit][output], quads of units in different banks */
 	uint32_t output_w, output_w_size, unit_row, unit_quad_row;
 	uint32_t group_w, group_w_size; /* those of the block's group, with their rule state: [variable][slot][output] */
@@ -111,11 +111,11 @@ typedef struct ColumnSmem {
 	uint32_t delta, delta_row;      /* deltas of outputs, of the block's rows */
 	uint32_t act_t, act_t_size;     /* activations of the group's units, two of them, by parity: [unit][row of all] */
 	uint32_t delta_t;               /* deltas of the group's outputs: [output][row of all] */
-	uint32_t column;                /* act_t, delta_t: from one column to the next, */
-	uint32_t part_column;           /* and from part to part, with a gap: loads run ahead */
-	uint32_t hidden_delta;          /* deltas of the block's columns: [row of all][column] */
-	uint32_t hidden_pad;            /* rows there; a row of -0 follows, then a gap for loads that run ahead */
-	uint32_t bias_sum;              /* sums of deltas of one part, from warp to warp */
+	uint32_t column;                /* act_t, delta_t: distance of columns */
+	uint32_t part_column;  /* act_t, delta_t: distance of parts of a column, with a gap for loads that run ahead */
+	uint32_t hidden_delta; /* deltas of the block's columns: [row of all][column] */
+	uint32_t hidden_pad;   /* rows there; a row of -0 follows, then a gap for loads that run ahead */
+	uint32_t bias_sum;     /* sums of deltas of one part, from warp to warp */
 	/* cases of an update; those of the next one follow, cases_size behind */
 	uint32_t cases, cases_size;
 	uint32_t count;    /* rows */
@@ -148,12 +148,12 @@ typedef struct Columns {
 	uint32_t hidden_quads, output_quads;
 	uint32_t block_cols, block_quads; /* hidden columns of a block, and quads of them */
 	bool keeps[2 + MAX_STATE];        /* variables of the formula that are kept for each weight */
-	/* rows: parts of them, and shares of the blocks in each part */
+	/* rows: divided into parts; each block has a share of every part */
 	uint32_t rows;                       /* of all blocks, padded */
-	uint32_t parts;                      /* 1 or 2: teams of warps, each with part_warps */
+	uint32_t parts;                      /* 1 or 2 */
 	uint32_t part_rows, part_block_rows; /* of a part: in all blocks, in one */
 	uint32_t workers, warps;             /* threads and warps that are no side warps */
-	uint32_t part_warps;
+	uint32_t part_warps;                 /* warps that compute a part */
 	uint32_t pass_warps;                 /* of a part: the first ones, which compute outputs */
 	uint32_t thread_rows, thread_cols;   /* register tile of a thread in products: rows, outputs */
 	uint32_t worker_rows;                /* hidden units: rows of a thread */
@@ -165,9 +165,9 @@ typedef struct Columns {
 	uint32_t bias_group, bias_slot;          /* where the true unit is; NO_BIAS: nowhere */
 	uint32_t gradient_first, gradient_warps; /* warps that compute it */
 	uint32_t output_w_bytes;                 /* of all output weights, as they are sent */
-	uint32_t input_w_copies;                 /* of each input weight: bank conflicts of random reads */
-	uint32_t csc_bytes, list_row;            /* of the lists by input of an update; of a list by row */
-	uint32_t tally_blocks;                   /* which form tallies, each of every so manieth update */
+	uint32_t input_w_copies;                 /* of each input weight, against bank conflicts of random reads */
+	uint32_t csc_bytes, list_row;            /* bytes: lists by input of an update; a list by row */
+	uint32_t tally_blocks;                   /* blocks that form tallies: one of every tally_blocks-th update each */
 	ColumnSmem smem;
 	ColumnRegs reg;
 	uint32_t done;            /* label: the end of the job */

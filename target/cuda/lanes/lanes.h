@@ -121,7 +121,7 @@ typedef struct Lanes {
 	Reg *w, *g, *state[MAX_STATE]; /* [links] weights, gradients, rule state; padded to quads */
 	Reg seed, epoch;
 	Reg error, right, within; /* of the epoch */
-	/* of the case at hand */
+	/* registers of the current case */
 	Reg *act, *net, *delta; /* [units] */
 	Reg *y;                 /* [outputs] */
 	Reg *nonzero;           /* [units] of inputs: P; NULL: see `constant` */

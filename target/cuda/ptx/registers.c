@@ -12,10 +12,7 @@
 #include "emulator.h"
 
 enum { BITS = 64 };
-enum {
-	FEW_SLOTS = 1 << 12,
-	SLOTS_EACH = 8
-}; /* a kernel is allocated if it has at most so many, plus so many per instruction */
+enum { FEW_SLOTS = 1 << 12, SLOTS_EACH = 8 }; /* slots that are allocated, at most: some, and some per instruction */
 enum { MAX_LIVENESS_WORDS = 1 << 20, MAX_PASSES = 1000 }; /* of all basic blocks; over them */
 typedef enum RegisterKind { KIND_WORD, KIND_WIDE, KIND_PREDICATE, KINDS } RegisterKind;
 

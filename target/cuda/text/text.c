@@ -137,9 +137,9 @@ Loop loop_begin(Emit *e, Reg first, Reg end, uint32_t step)
 	return l;
 }
 
-Loop loop_count(Emit *e, uint32_t turns)
+Loop loop_count(Emit *e, uint32_t count)
 {
-	Loop l = { .i = reg(e, REG_R), .end = imm(turns), .top = label(e), .step = 1, .counted = true };
+	Loop l = { .i = reg(e, REG_R), .end = imm(count), .top = label(e), .step = 1, .counted = true };
 
 	ins(e, "mov.u32 $, 0", l.i);
 	label_here(e, l.top);
