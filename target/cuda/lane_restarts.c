@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Restarts of a tiny network, one thread per seed (lanes/lanes.c), or several for the last seeds (lanes/teams.c). In: a
+/* Restarts of a tiny network, one thread per seed (lanes/lanes.c), or several for the last seeds (lanes/groups.c). In: a
  * program with data bound, seeds. Out: the result that a run with each seed would have.
  *
  * The GPU makes initial weights and trains in stages, a launch each. A stage ends when so many seeds have ended; it
@@ -15,8 +15,8 @@
 
 enum {
 	LANE_LINKS = 256,    /* limit: weights, gradients and rule state are registers of a thread */
-	TEAM_THREADS = 384,  /* threads of a block of teams.c; half as many if a seed has more links than TEAM_LINKS */
-	TEAM_LINKS = 64,     /* their registers are enough for TEAM_THREADS */
+	GROUP_THREADS = 384, /* threads of a block of groups.c; half as many if a seed has more links than GROUP_LINKS */
+	GROUP_LINKS = 64,    /* their registers are enough for GROUP_THREADS */
 	MAX_SEEDS = 1 << 20, /* of a set of launches */
 	LANE_STAGES = 64
 };
@@ -31,12 +31,12 @@ typedef struct LaneRun {
 	LaneSource source;
 	LaneJob job;
 	Until until;
-	GpuKernel lanes;     /* a thread per seed */
-	GpuKernel teams;     /* a team of threads per seed; only if team_count */
-	uint32_t team_count; /* teams of a launch; 0: there is no such kernel */
-	uint32_t pitch;      /* floats of the weights of a seed, padded to quads */
-	uint32_t *counter;   /* device: [COUNTERS] */
-	uint32_t *list[2];   /* device: seeds that a stage hands over; stages alternate */
+	GpuKernel lanes;      /* a thread per seed */
+	GpuKernel groups;     /* a group of threads per seed; only if group_count */
+	uint32_t group_count; /* groups of a launch; 0: there is no such kernel */
+	uint32_t pitch;       /* floats of the weights of a seed, padded to quads */
+	uint32_t *counter;    /* device: [COUNTERS] */
+	uint32_t *list[2];    /* device: seeds that a stage hands over; stages alternate */
 	/* stages */
 	uint32_t stages;
 	uint32_t stop[LANE_STAGES]; /* seeds that have ended when a stage ends */
@@ -240,11 +240,11 @@ static void results_take(LaneRun *r, uint32_t end)
 
 /* Where stages end. While seeds are left for all threads, stages only let the host work meanwhile. After that, lanes of
  * a warp become idle one by one: a stage ends whenever half of the seeds have ended, and the next packs the rest into
- * full warps; the last stage has a team of threads per seed. */
+ * full warps; the last stage has a group of threads per seed. */
 static void stages_plan(LaneRun *r, uint32_t count)
 {
 	uint32_t blocks = r->c->gpu->blocks, lanes = blocks * r->source.threads;
-	uint32_t few = r->team_count ? r->team_count : blocks * 128;
+	uint32_t few = r->group_count ? r->group_count : blocks * 128;
 	uint32_t each = max_u32(lanes, count / (LANE_STAGES / 2));
 
 	r->stages = 0;
@@ -262,7 +262,7 @@ static void stages_plan(LaneRun *r, uint32_t count)
 static void stage_start(LaneRun *r, uint32_t i)
 {
 	Cuda *c = r->c;
-	const GpuKernel *k = r->team_count && i + 1 == r->stages ? &r->teams : &r->lanes;
+	const GpuKernel *k = r->group_count && i + 1 == r->stages ? &r->groups : &r->lanes;
 	uint32_t *own = r->counter + COUNT_STAGES + 2 * i;
 
 	r->job.stop = r->stop[i];
@@ -332,27 +332,67 @@ static const float *starts_make(LaneRun *r)
 static void kernels_load(LaneRun *r, DeviceMemory *memory)
 {
 	Cuda *c = r->c;
-	Buf text = { .arena = &c->cx->scratch }, team_text = { .arena = &c->cx->scratch };
+	Buf text = { .arena = &c->cx->scratch }, group_text = { .arena = &c->cx->scratch };
 	LaneSource s = r->source;
-	uint32_t threads = team_threads(&s), links = 0;
+	uint32_t threads = group_threads(&s), links = 0;
 
 	lanes_text(&s, &c->cx->scratch, &text, &r->lanes.shared);
 	r->lanes.threads = s.threads;
 	gpu_load(memory, text.s, text.len, &r->lanes);
 	if (c->gpu->driver)
-		s.threads = r->pitch <= TEAM_LINKS ? TEAM_THREADS : TEAM_THREADS / 2;
+		s.threads = r->pitch <= GROUP_LINKS ? GROUP_THREADS : GROUP_THREADS / 2;
 	s.threads = s.threads / 32 * 32;
 	if (threads && s.threads)
-		teams_text(&s, &c->cx->scratch, &team_text, &r->teams.shared);
-	buf_add(&text, team_text.s, team_text.len);
+		groups_text(&s, &c->cx->scratch, &group_text, &r->groups.shared);
+	buf_add(&text, group_text.s, group_text.len);
 	text_dump(c, &text, NULL);
-	if (!team_text.len || r->teams.shared > c->gpu->block_shared)
+	if (!group_text.len || r->groups.shared > c->gpu->block_shared)
 		return;
-	r->teams.threads = s.threads;
-	gpu_load(memory, team_text.s, team_text.len, &r->teams);
-	const TeamLink *link = team_links(&s, &links);
+	r->groups.threads = s.threads;
+	gpu_load(memory, group_text.s, group_text.len, &r->groups);
+	const GroupLink *link = group_links(&s, &links);
 	r->job.link = device_put(memory, link, links * sizeof *link);
-	r->team_count = c->gpu->blocks * s.threads / threads;
+	r->group_count = c->gpu->blocks * s.threads / threads;
+}
+
+/* Device arrays of up to `seeds` seeds, and pinned arrays that results return to. */
+static void seeds_alloc(LaneRun *r, DeviceMemory *m, uint64_t seeds)
+{
+	LaneJob *j = &r->job;
+	uint64_t rows = seeds * r->pitch * sizeof *r->w;
+
+	j->w = device_alloc(m, rows);
+	j->result = device_alloc(m, seeds * sizeof *r->result);
+	j->end_w = device_alloc(m, rows);
+	j->state = device_alloc(m, rows * r->source.states);
+	j->epoch = device_alloc(m, seeds * sizeof *j->epoch);
+	r->counter = device_alloc(m, COUNTERS * sizeof *r->counter);
+	j->next = r->counter + COUNT_NEXT;
+	j->ended = r->counter + COUNT_ENDED;
+	for (uint32_t i = 0; i < 2; i++)
+		r->list[i] = device_alloc(m, (uint64_t)r->c->gpu->blocks * r->source.threads * sizeof *r->list[i]);
+	r->w = gpu_host_memory(m, rows);
+	r->result = gpu_host_memory(m, seeds * sizeof *r->result);
+	r->ended = gpu_host_memory(m, LANE_STAGES * sizeof *r->ended);
+	r->numbers = NEW(&r->c->cx->scratch, seeds + 1, uint64_t);
+	for (uint32_t i = 0; i < LANE_STAGES; i++)
+		r->event[i] = gpu_event(m);
+}
+
+/* What all seeds share: data, initial weights and state. */
+static void tables_put(LaneRun *r, DeviceMemory *m)
+{
+	const LaneSource *s = &r->source;
+	LaneJob *j = &r->job;
+	const SparsePlan *sparse = sparse_plan(s);
+
+	j->range = device_put(m, ranges_make(r), 2 * (uint64_t)r->pitch * sizeof(double));
+	if (sparse)
+		j->rows = device_put(m, sparse_rows(s, sparse), s->cases * sparse->row_words * sizeof(uint32_t));
+	j->start = device_put(m, starts_make(r), (uint64_t)s->states * r->pitch * sizeof(float));
+	j->x = device_put(m, s->x, s->cases * s->net->inputs * sizeof(float));
+	j->y = device_put(m, s->y, s->cases * s->net->outputs * sizeof(float));
+	j->target_class = device_put(m, s->target_class, s->cases * sizeof *s->target_class);
 }
 
 bool lanes_run(Cuda *c, Restarts *all)
@@ -368,33 +408,10 @@ bool lanes_run(Cuda *c, Restarts *all)
 		return false;
 	r->pitch = (uint32_t)round_up(c->net->links, 4);
 	all->parallel = min_u64((uint64_t)c->gpu->blocks * r->source.threads, all->own);
-	uint64_t most = launch_seeds(r), data = r->source.cases * sizeof(float);
+	uint64_t most = launch_seeds(r);
 	kernels_load(r, memory);
-	r->job.w = device_alloc(memory, most * r->pitch * sizeof *r->w);
-	r->job.result = device_alloc(memory, most * sizeof *r->result);
-	r->job.end_w = device_alloc(memory, most * r->pitch * sizeof *r->w);
-	r->job.state = device_alloc(memory, most * r->pitch * r->source.states * sizeof *r->w);
-	r->job.epoch = device_alloc(memory, most * sizeof *r->job.epoch);
-	r->counter = device_alloc(memory, COUNTERS * sizeof *r->counter);
-	r->job.next = r->counter + COUNT_NEXT;
-	r->job.ended = r->counter + COUNT_ENDED;
-	for (uint32_t i = 0; i < 2; i++)
-		r->list[i] = device_alloc(memory, (uint64_t)c->gpu->blocks * r->source.threads * sizeof *r->list[i]);
-	r->job.range = device_put(memory, ranges_make(r), 2 * (uint64_t)r->pitch * sizeof(double));
-	const SparsePlan *sparse = sparse_plan(&r->source);
-	if (sparse)
-		r->job.rows =
-			device_put(memory, sparse_rows(&r->source, sparse), r->source.cases * sparse->row_words * sizeof(uint32_t));
-	r->job.start = device_put(memory, starts_make(r), (uint64_t)r->source.states * r->pitch * sizeof(float));
-	r->job.x = device_put(memory, r->source.x, data * c->net->inputs);
-	r->job.y = device_put(memory, r->source.y, data * c->net->outputs);
-	r->job.target_class = device_put(memory, r->source.target_class, r->source.cases * sizeof *r->source.target_class);
-	r->w = gpu_host_memory(memory, most * r->pitch * sizeof *r->w);
-	r->result = gpu_host_memory(memory, most * sizeof *r->result);
-	r->ended = gpu_host_memory(memory, LANE_STAGES * sizeof *r->ended);
-	r->numbers = NEW(&c->cx->scratch, most + 1, uint64_t);
-	for (uint32_t i = 0; i < LANE_STAGES; i++)
-		r->event[i] = gpu_event(memory);
+	seeds_alloc(r, memory, most);
+	tables_put(r, memory);
 	all->began = all->reported = clock_seconds(); /* kernels are compiled */
 	while (lanes_launch(r, most))
 		;

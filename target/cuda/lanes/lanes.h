@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lanes: kernels of restarts. A tiny network has a thread per seed (lanes.c) or several (teams.c); the text of both has
+/* lanes: kernels of restarts. A tiny network has a thread per seed (lanes.c) or several (groups.c); the text of both has
  * the network as constants. orders.c: shuffles examples on the device, for networks with a block per seed. */
 #ifndef LANES_H
 #define LANES_H
@@ -72,10 +72,10 @@ typedef struct LaneJob {
 	uint32_t *list_taken;  /* counter: those taken after the first of every thread */
 	uint32_t *handed_over; /* list for the next launch */
 	uint32_t *handed_over_count;
-	const double *range;         /* [links][2] of initial weights: lowest, width */
-	const uint32_t *rows;        /* as sparse_rows makes them */
-	const float *start;          /* [states][links] initial rule state */
-	const struct TeamLink *link; /* as team_links makes them */
+	const double *range;          /* [links][2] of initial weights: lowest, width */
+	const uint32_t *rows;         /* as sparse_rows makes them */
+	const float *start;           /* [states][links] initial rule state */
+	const struct GroupLink *link; /* as group_links makes them */
 	const float *x, *y;
 	const uint32_t *target_class;
 } LaneJob;
@@ -97,20 +97,20 @@ enum { SPARSE_WORK = 256 };                                            /* links 
 const SparsePlan *sparse_plan(const LaneSource *s);                    /* NULL: not for this data */
 const uint32_t *sparse_rows(const LaneSource *s, const SparsePlan *p); /* [cases][row_words] */
 
-/* ---- teams.c ---- */
+/* ---- groups.c ---- */
 
 /* A link that a thread updates. Offsets: bytes. */
-typedef struct TeamLink {
-	uint32_t delta;  /* in the memory of the team: deltas of its target, of all cases */
+typedef struct GroupLink {
+	uint32_t delta;  /* in the memory of the group: deltas of its target, of all cases */
 	uint32_t source; /* activations of its source; of an input, in the memory of the block */
-	uint32_t to;     /* in the memory of the team: its weight */
+	uint32_t to;     /* in the memory of the group: its weight */
 	uint32_t at;     /* in a row of weights in global memory */
 	float rate;
 	uint32_t updated; /* 0: frozen, or padding */
-} TeamLink;
-uint32_t team_threads(const LaneSource *s);                       /* of a seed; 0: there is no such kernel */
-const TeamLink *team_links(const LaneSource *s, uint32_t *count); /* [slots][threads of a seed] */
-void teams_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared);
+} GroupLink;
+uint32_t group_threads(const LaneSource *s);                        /* of a seed; 0: there is no such kernel */
+const GroupLink *group_links(const LaneSource *s, uint32_t *count); /* [slots][threads of a seed] */
+void groups_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared);
 
 /* ---- emission, of both kernels ---- */
 
@@ -127,11 +127,11 @@ typedef struct Lanes {
 	Reg *nonzero;           /* [units] of inputs: P; NULL: see `constant` */
 	/* of the kernel */
 	Reg list_count; /* of the LaneJob */
-	Reg threads;    /* of the grid; or teams */
+	Reg threads;    /* of the grid; or groups */
 	/* links by source, then by target: those of unit u from out[u] on */
 	uint32_t *out, *out_to;
 	uint64_t *out_link;
-	bool constant; /* data is constant in the text: products with 0 are left out (so the team kernel skips them, too) */
+	bool constant;    /* data is constant in the text: products with 0 are left out (so groups.c skips them, too) */
 	bool counts_late; /* a case within the threshold is right: `right` is counted in the last epoch only */
 	Reg is_last;      /* P: this is the last epoch */
 	/* cases in a loop: sparse.c */

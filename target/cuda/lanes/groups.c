@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* Restarts of a tiny network with few seeds: a team of threads, part of a warp, per seed. In and out: as of lanes.c,
+/* Restarts of a tiny network with few seeds: a group of threads, part of a warp, per seed. In and out: as of lanes.c,
  * with the same bits.
  *
  * A thread computes a case. Then it sums the gradient of some links over all cases, in order, and updates these
- * links. Activations, deltas and new weights are exchanged through shared memory. A team without a seed goes on, for
- * the barriers of its warp, until no team of the warp has one. */
+ * links. Activations, deltas and new weights are exchanged through shared memory. A group without a seed goes on, for
+ * the barriers of its warp, until no group of the warp has one. */
 #include <assert.h>
 #include <string.h>
 
 #include "lanes.h"
 
-enum { LEAST_TEAM = 8, MOST_TEAM = 32 };
+enum { MIN_GROUP = 8, MAX_GROUP = 32 };
 
-uint32_t team_threads(const LaneSource *s)
+uint32_t group_threads(const LaneSource *s)
 {
-	uint32_t threads = LEAST_TEAM;
+	uint32_t threads = MIN_GROUP;
 
-	while (threads < s->cases && threads < MOST_TEAM)
+	while (threads < s->cases && threads < MAX_GROUP)
 		threads *= 2;
 	return s->cases <= threads ? threads : 0;
 }
 
-/* ---- memory of a team ---- */
+/* ---- memory of a group ---- */
 
-typedef struct TeamPlan {
-	uint32_t threads;            /* of a team */
+typedef struct GroupPlan {
+	uint32_t threads;            /* of a group */
 	uint32_t row;                /* bytes of a value of all cases; adjacent rows begin in different banks */
-	uint32_t *delta, *act;       /* [units] offsets of rows in the memory of the team; of inputs, of the block */
-	uint32_t ones, errors;       /* offsets of rows in the memory of the team */
+	uint32_t *delta, *act;       /* [units] offsets of rows in the memory of the group; of inputs, of the block */
+	uint32_t ones, errors;       /* offsets of rows in the memory of the group */
 	uint32_t w;                  /* offset of weights there */
-	uint32_t bytes, block_bytes; /* memory of a team; of a block, before its teams */
+	uint32_t bytes, block_bytes; /* memory of a group; of a block, before its groups */
 	uint32_t slots;              /* links of a thread */
 	uint32_t own_slots;          /* the first of them, whose sources are not inputs */
-	TeamLink *link;              /* [slots][threads] */
-} TeamPlan;
+	GroupLink *link;             /* [slots][threads] */
+} GroupPlan;
 
 /* Adds links whose sources are inputs, or those whose are not, padded to whole slots. */
-static void slots_add(TeamPlan *p, const LaneSource *s, bool inputs)
+static void slots_add(GroupPlan *p, const LaneSource *s, bool inputs)
 {
 	uint32_t n = p->slots * p->threads;
 
@@ -47,16 +47,16 @@ static void slots_add(TeamPlan *p, const LaneSource *s, bool inputs)
 			const Block *b = net_block(s->net, u, l);
 			if (is_input(s, from) != inputs)
 				continue;
-			p->link[n++] = (TeamLink){ .delta = p->delta[u],
-				                       .source = from ? p->act[from] : p->ones,
-				                       .to = p->w + (uint32_t)l * 4,
-				                       .at = (uint32_t)l * 4,
-				                       .rate = (float)(s->param[P_RATE] * (double)b->rate),
-				                       .updated = !b->frozen };
+			p->link[n++] = (GroupLink){ .delta = p->delta[u],
+				                        .source = from ? p->act[from] : p->ones,
+				                        .to = p->w + (uint32_t)l * 4,
+				                        .at = (uint32_t)l * 4,
+				                        .rate = (float)(s->param[P_RATE] * (double)b->rate),
+				                        .updated = !b->frozen };
 		}
 	}
 	for (; n % p->threads; n++)
-		p->link[n] = (TeamLink){ .delta = p->ones, .source = inputs ? 0 : p->ones, .to = p->w };
+		p->link[n] = (GroupLink){ .delta = p->ones, .source = inputs ? 0 : p->ones, .to = p->w };
 	p->slots = n / p->threads;
 }
 
@@ -68,12 +68,12 @@ static uint32_t take(uint32_t *bytes, uint32_t more)
 	return at;
 }
 
-static TeamPlan *team_plan(const LaneSource *s)
+static GroupPlan *group_plan(const LaneSource *s)
 {
 	Arena *a = &s->cx->scratch;
-	TeamPlan *p = NEW(a, 1, TeamPlan);
+	GroupPlan *p = NEW(a, 1, GroupPlan);
 
-	p->threads = team_threads(s);
+	p->threads = group_threads(s);
 	p->row = (p->threads + 4) * 4;
 	p->delta = NEW(a, s->net->units + 1, uint32_t);
 	p->act = NEW(a, s->net->units + 1, uint32_t);
@@ -86,16 +86,16 @@ static TeamPlan *team_plan(const LaneSource *s)
 		p->act[s->unit[i].unit] = take(&p->bytes, p->row);
 	}
 	p->w = take(&p->bytes, pitch(s) * 4);
-	p->link = NEW(a, s->net->links + (uint64_t)2 * p->threads, TeamLink);
+	p->link = NEW(a, s->net->links + (uint64_t)2 * p->threads, GroupLink);
 	slots_add(p, s, false);
 	p->own_slots = p->slots;
 	slots_add(p, s, true);
 	return p;
 }
 
-const TeamLink *team_links(const LaneSource *s, uint32_t *count)
+const GroupLink *group_links(const LaneSource *s, uint32_t *count)
 {
-	const TeamPlan *p = team_plan(s);
+	const GroupPlan *p = group_plan(s);
 
 	*count = p->slots * p->threads;
 	return p->link;
@@ -105,27 +105,27 @@ const TeamLink *team_links(const LaneSource *s, uint32_t *count)
 
 /* A link of a thread. */
 typedef struct Slot {
-	Reg delta, source, to, at, rate; /* as in TeamLink; offsets are addresses */
+	Reg delta, source, to, at, rate; /* as in GroupLink; offsets are addresses */
 	bool some;                       /* some threads have padding or a frozen link here */
-	Reg updated;                     /* as in TeamLink, if `some` */
+	Reg updated;                     /* as in GroupLink, if `some` */
 	Reg w, state[MAX_STATE], g;
 } Slot;
 
-typedef struct Teams {
+typedef struct Groups {
 	Lanes k;
-	const TeamPlan *p;
+	const GroupPlan *p;
 	Slot *slot;
-	Reg block, team;  /* addresses in shared memory */
+	Reg block, group; /* addresses in shared memory */
 	Reg lane;         /* of the warp */
-	Reg member;       /* number in the team */
-	Reg leader;       /* lane of the team's first thread */
+	Reg member;       /* number in the group */
+	Reg leader;       /* lane of the group's first thread */
 	Reg mine;         /* address of the thread's case in the first row */
-	Reg idle;         /* P: the team has no seed */
+	Reg idle;         /* P: the group has no seed */
 	Reg target_class; /* of the case */
 	Reg has;          /* P: the thread has a case */
-} Teams;
+} Groups;
 
-static bool all_update(const TeamPlan *p, uint32_t slot)
+static bool all_update(const GroupPlan *p, uint32_t slot)
 {
 	bool all = true;
 
@@ -142,25 +142,26 @@ static Reg zeros(Emit *e, uint32_t type)
 	return r;
 }
 
-static void slots_load(Teams *t)
+static void slots_load(Groups *t)
 {
 	Emit *e = t->k.e;
-	const TeamPlan *p = t->p;
-	Reg at = place(e, param_load(e, REG_D, offsetof(LaneJob, link)), t->member, sizeof(TeamLink));
+	const GroupPlan *p = t->p;
+	Reg at = place(e, param_load(e, REG_D, offsetof(LaneJob, link)), t->member, sizeof(GroupLink));
 
 	t->slot = NEW(&t->k.s->cx->scratch, p->slots + 1, Slot);
 	for (uint32_t i = 0; i < p->slots; i++) {
 		Slot *s = &t->slot[i];
-		uint32_t from = i * p->threads * (uint32_t)sizeof(TeamLink);
-		Reg base = i < p->own_slots ? t->team : t->block;
-		s->delta = add(e, t->team, load(e, REG_R, "ld.global.nc.u32", at, from + (uint32_t)offsetof(TeamLink, delta)));
-		s->source = add(e, base, load(e, REG_R, "ld.global.nc.u32", at, from + (uint32_t)offsetof(TeamLink, source)));
-		s->to = add(e, t->team, load(e, REG_R, "ld.global.nc.u32", at, from + (uint32_t)offsetof(TeamLink, to)));
-		s->at = load(e, REG_R, "ld.global.nc.u32", at, from + (uint32_t)offsetof(TeamLink, at));
-		s->rate = load(e, REG_F, "ld.global.nc.f32", at, from + (uint32_t)offsetof(TeamLink, rate));
+		uint32_t from = i * p->threads * (uint32_t)sizeof(GroupLink);
+		Reg base = i < p->own_slots ? t->group : t->block;
+		s->delta =
+			add(e, t->group, load(e, REG_R, "ld.global.nc.u32", at, from + (uint32_t)offsetof(GroupLink, delta)));
+		s->source = add(e, base, load(e, REG_R, "ld.global.nc.u32", at, from + (uint32_t)offsetof(GroupLink, source)));
+		s->to = add(e, t->group, load(e, REG_R, "ld.global.nc.u32", at, from + (uint32_t)offsetof(GroupLink, to)));
+		s->at = load(e, REG_R, "ld.global.nc.u32", at, from + (uint32_t)offsetof(GroupLink, at));
+		s->rate = load(e, REG_F, "ld.global.nc.f32", at, from + (uint32_t)offsetof(GroupLink, rate));
 		s->some = !all_update(p, i);
 		if (s->some)
-			s->updated = load(e, REG_R, "ld.global.nc.u32", at, from + (uint32_t)offsetof(TeamLink, updated));
+			s->updated = load(e, REG_R, "ld.global.nc.u32", at, from + (uint32_t)offsetof(GroupLink, updated));
 		s->w = zeros(e, REG_F);
 		s->g = reg(e, REG_F);
 		for (uint32_t v = 0; v < t->k.s->states; v++)
@@ -169,7 +170,7 @@ static void slots_load(Teams *t)
 }
 
 /* Loads data of the thread's case; stores rows that are the same in every epoch. */
-static void case_load_once(Teams *t)
+static void case_load_once(Groups *t)
 {
 	Emit *e = t->k.e;
 	const LaneSource *s = t->k.s;
@@ -181,7 +182,7 @@ static void case_load_once(Teams *t)
 	for (uint32_t i = 0; i < s->net->inputs; i++) {
 		Reg value = load(e, REG_F, "ld.global.nc.f32", x, 4 * i);
 		t->k.act[s->input[i]] = value;
-		uint32_t other = if_begin(e, same(e, t->team, add(e, t->block, imm(t->p->block_bytes))));
+		uint32_t other = if_begin(e, same(e, t->group, add(e, t->block, imm(t->p->block_bytes))));
 		ins(e, "st.shared.f32 [$+#], $", column, t->p->act[s->input[i]], value);
 		if_end(e, other);
 	}
@@ -196,7 +197,7 @@ static void case_load_once(Teams *t)
 
 /* ---- an epoch ---- */
 
-static void case_pass(Teams *t)
+static void case_pass(Groups *t)
 {
 	Lanes *k = &t->k;
 	Emit *e = k->e;
@@ -223,7 +224,7 @@ static void case_pass(Teams *t)
 	ins(e, "bar.warp.sync 0xffffffff");
 }
 
-static Reg lanes_where(Teams *t, Reg p)
+static Reg lanes_where(Groups *t, Reg p)
 {
 	Emit *e = t->k.e;
 	Reg mask = reg(e, REG_R), own = op2(e, REG_P, "and.pred", p, t->has);
@@ -236,31 +237,31 @@ static Reg lanes_where(Teams *t, Reg p)
 }
 
 /* Loads a row: a value of all cases. */
-static void row_load(Teams *t, Reg at, uint32_t offset, Reg *value)
+static void row_load(Groups *t, Reg at, uint32_t offset, Reg *value)
 {
 	for (uint32_t c = 0; c < t->k.s->cases; c += 4)
 		load_quad(t->k.e, "shared", value + c, at, offset + 4 * c);
 }
 
-static void tallies(Teams *t)
+static void tallies(Groups *t)
 {
 	Lanes *k = &t->k;
 	Emit *e = k->e;
-	Reg error[MOST_TEAM] = { { 0, 0 } };
+	Reg error[MAX_GROUP] = { { 0, 0 } };
 
 	ins(e, "mov.u32 $, $", k->within, lanes_where(t, within_lane(k)));
 	ins(e, "mov.u32 $, $", k->right, lanes_where(t, right_lane(k, t->target_class)));
-	row_load(t, t->team, t->p->errors, error);
+	row_load(t, t->group, t->p->errors, error);
 	ins(e, "mov.f64 $, 0d0000000000000000", k->error);
 	for (uint32_t c = 0; c < k->s->cases; c++)
 		ins(e, "add.rn.f64 $, $, $", k->error, k->error, op1(e, REG_G, "cvt.f64.f32", error[c]));
 }
 
-static void slot_gradient(Teams *t, uint32_t i)
+static void slot_gradient(Groups *t, uint32_t i)
 {
 	Emit *e = t->k.e;
 	Slot *s = &t->slot[i];
-	Reg delta[MOST_TEAM] = { { 0, 0 } }, x[MOST_TEAM] = { { 0, 0 } };
+	Reg delta[MAX_GROUP] = { { 0, 0 } }, x[MAX_GROUP] = { { 0, 0 } };
 	bool leaves_out = t->k.constant && i >= t->p->own_slots;
 
 	row_load(t, s->delta, 0, delta);
@@ -274,7 +275,7 @@ static void slot_gradient(Teams *t, uint32_t i)
 			ins(e, "fma.rn.ftz.f32 $, $, $, $", s->g, delta[c], x[c], s->g);
 }
 
-static void slot_update(Teams *t, uint32_t i, const RuleNumbers *n)
+static void slot_update(Groups *t, uint32_t i, const RuleNumbers *n)
 {
 	Emit *e = t->k.e;
 	Slot *s = &t->slot[i];
@@ -294,14 +295,14 @@ static void slot_update(Teams *t, uint32_t i, const RuleNumbers *n)
 		if_end(e, none);
 }
 
-static void weights_load(Teams *t)
+static void weights_load(Groups *t)
 {
 	ins(t->k.e, "bar.warp.sync 0xffffffff");
 	for (uint32_t l = 0; l < pitch(t->k.s); l += 4)
-		load_quad_to(t->k.e, "shared", t->k.w + l, t->team, t->p->w + 4 * l);
+		load_quad_to(t->k.e, "shared", t->k.w + l, t->group, t->p->w + 4 * l);
 }
 
-static void team_epoch(Teams *t)
+static void group_epoch(Groups *t)
 {
 	case_pass(t);
 	for (uint32_t i = 0; i < t->p->slots; i++)
@@ -316,8 +317,8 @@ static void team_epoch(Teams *t)
 
 /* ---- seeds ---- */
 
-/* Teams that ask for a seed get entry i of the list, or the next one (i: an integer), or become idle. */
-static void team_take(Teams *t, Reg i, Reg asks)
+/* Groups that ask for a seed get entry i of the list, or the next one (i: an integer), or become idle. */
+static void group_take(Groups *t, Reg i, Reg asks)
 {
 	Lanes *k = &t->k;
 	Emit *e = k->e;
@@ -345,13 +346,13 @@ static void team_take(Teams *t, Reg i, Reg asks)
 	Loop l = loop_begin(e, t->member, imm(pitch(s) / 4), t->p->threads);
 	Reg q[4], offset = mul(e, l.i, 16);
 	load_quad(e, "global", q, place(e, w, offset, 1), 0);
-	store_quad(e, "shared", add(e, t->team, offset), t->p->w, q);
+	store_quad(e, "shared", add(e, t->group, offset), t->p->w, q);
 	loop_end(e, &l);
 	if_end(e, goes_on);
 	weights_load(t);
 }
 
-static void teams_train(Teams *t, Reg number)
+static void groups_train(Groups *t, Reg number)
 {
 	Lanes *k = &t->k;
 	Emit *e = k->e;
@@ -359,12 +360,12 @@ static void teams_train(Teams *t, Reg number)
 	Reg any = reg(e, REG_P), always = op2(e, REG_P, "setp.eq.u32", imm(0), imm(0));
 
 	k->list_count = load(e, REG_R, "ld.global.nc.u32", param_load(e, REG_D, offsetof(LaneJob, list_count)), 0);
-	team_take(t, number, always);
+	group_take(t, number, always);
 	label_here(e, begun);
 	ins(e, "vote.sync.all.pred $, $, 0xffffffff", any, t->idle);
 	ins(e, "@$ bra L#", any, done);
 	label_here(e, top);
-	team_epoch(t);
+	group_epoch(t);
 	Reg ends = op2(e, REG_P, "and.pred", lane_ends(k), op1(e, REG_P, "not.pred", t->idle));
 	ins(e, "vote.sync.any.pred $, $, 0xffffffff", any, ends);
 	ins(e, "@!$ bra L#", any, top);
@@ -372,16 +373,16 @@ static void teams_train(Teams *t, Reg number)
 	seed_store(k);
 	if_end(e, open);
 	ins(e, "bar.warp.sync 0xffffffff");
-	team_take(t, imm(0), ends);
+	group_take(t, imm(0), ends);
 	ins(e, "bra L#", begun);
 	label_here(e, done);
 }
 
-void teams_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared)
+void groups_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared)
 {
-	Teams t = { .k = lanes_begin(s, a), .p = team_plan(s) };
+	Groups t = { .k = lanes_begin(s, a), .p = group_plan(s) };
 	Emit *e = t.k.e;
-	uint32_t threads = t.p->threads, teams = s->threads / threads, of_warp = 32 / threads;
+	uint32_t threads = t.p->threads, groups = s->threads / threads, of_warp = 32 / threads;
 	Reg tid = special_register(e, "%tid.x"), block = special_register(e, "%ctaid.x");
 	Reg blocks = special_register(e, "%nctaid.x"), warp = op2(e, REG_R, "shr.u32", tid, imm(5));
 
@@ -391,15 +392,15 @@ void teams_text(const LaneSource *s, Arena *a, Buf *out, uint32_t *shared)
 	t.member = op2(e, REG_R, "and.b32", tid, imm(threads - 1));
 	t.leader = op2(e, REG_R, "sub.u32", t.lane, t.member);
 	Reg own = divide(e, tid, threads);
-	t.team = add(e, mad(e, own, t.p->bytes, t.block), imm(t.p->block_bytes));
-	t.mine = mad(e, t.member, 4, t.team);
+	t.group = add(e, mad(e, own, t.p->bytes, t.block), imm(t.p->block_bytes));
+	t.mine = mad(e, t.member, 4, t.group);
 	t.idle = reg(e, REG_P);
-	t.k.threads = mul(e, blocks, teams);
+	t.k.threads = mul(e, blocks, groups);
 	case_load_once(&t);
 	slots_load(&t);
 	Reg number = mad(e, op3(e, REG_R, "mad.lo.u32", warp, blocks, block), of_warp, divide(e, t.lane, threads));
-	teams_train(&t, number);
+	groups_train(&t, number);
 	ins(e, "ret");
-	*shared = t.p->block_bytes + teams * t.p->bytes;
+	*shared = t.p->block_bytes + groups * t.p->bytes;
 	kernel_wrap(e, out, sizeof(LaneJob), s->threads, 0);
 }
