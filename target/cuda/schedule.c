@@ -522,41 +522,25 @@ static bool is_pipelined(const Work *w) { return w->mode == JOB_UPDATE && w->exa
 
 static uint32_t csc_blocks(const Cuda *c, const JobRun *r) { return min_u32(c->gpu->blocks, r->job.leaves); }
 
-/* Fills in the other one of two schedules, since a job of this one may be running. */
-bool job_prepare(Cuda *c, const Work *w, JobRun *r)
+/* Divides the blocks into teams. all, leaves: of an update, of those that this request is for */
+static void teams_form(Cuda *c, const Work *w, uint64_t examples, uint32_t all, uint32_t leaves)
 {
-	CallPart *part = r->part;
-	Job *j = &r->job;
-	uint64_t count = min_u64(w->batch, w->examples);
-	uint32_t all = max_u32(1, leaf_count(count)), leaves = w->leaf_end ? w->leaf_end - w->leaf_first : all;
-
-	*r = (JobRun){ .work = *w };
-	c->schedule = r->schedule = &c->schedules[c->schedule == c->schedules];
-	shape_choose(c, count / all * c->bound->longest, leaves, c->gpu->blocks, &c->teams, &c->team_blocks);
-	if (c->half) /* a block has a slice of the leaf, or more */
-		c->team_blocks =
-			min_u32(c->team_blocks, (uint32_t)ceil_div(max_u64(1, ceil_div(count, all)), half_slice_rows(all)));
 	if (w->networks) {
 		c->teams = w->networks->count;
 		c->team_blocks = 1;
+		return;
 	}
-	assert(c->teams <= c->row_teams || w->networks);
-	c->noise = c->net->noisy && w->mode != JOB_APPLY && (w->mode != JOB_TEST || c->opt->noise);
-	bool kept;
-	r->updates = schedule_make(c, w, &kept);
-	if (w->mode != JOB_TEST)
-		sums_reserve(c, leaves);
-	*j = c->job;
-	output_reserve(c, w, j);
-	job_fill(c, w, j, r->updates);
-	r->kernel = generated_kernel(c, w, j, &r->csc_kernel);
-	if (!r->kernel) {
-		arena_free(&c->temp);
-		return false;
+	shape_choose(c, examples / all * c->bound->longest, leaves, c->gpu->blocks, &c->teams, &c->team_blocks);
+	if (c->half) { /* a block has a slice of the leaf, or more */
+		uint64_t slices = ceil_div(max_u64(1, ceil_div(examples, all)), half_slice_rows(all));
+		c->team_blocks = min_u32(c->team_blocks, (uint32_t)slices);
 	}
-	if (w->networks)
-		networks_fill(w->networks, j, c->schedule->cases.count);
-	parts_layout(c, w, r->updates, part);
+	assert(c->teams <= c->row_teams);
+}
+
+/* Addresses of the parts of the call. */
+static void parts_use(const Cuda *c, const Work *w, const CallPart part[PARTS], Job *j)
+{
 	j->result = part_address(c, &part[PART_RESULT]);
 	j->tally = part_address(c, &part[PART_TALLY]);
 	j->barrier = part_address(c, &part[PART_BARRIER]);
@@ -570,10 +554,38 @@ bool job_prepare(Cuda *c, const Work *w, JobRun *r)
 	j->step_row = part_address(c, &part[PART_STEP_ROW]);
 	j->counted = part_address(c, &part[PART_COUNTED]);
 	j->param = part_address(c, &part[PART_PARAM]);
+}
+
+/* Fills in the other one of two schedules, since a job of this one may be running. */
+bool job_prepare(Cuda *c, const Work *w, JobRun *r)
+{
+	Job *j = &r->job;
+	uint64_t count = min_u64(w->batch, w->examples);
+	uint32_t all = max_u32(1, leaf_count(count)), leaves = w->leaf_end ? w->leaf_end - w->leaf_first : all;
+	bool kept;
+
+	*r = (JobRun){ .work = *w, .overlapped = is_pipelined(w) };
+	c->schedule = r->schedule = &c->schedules[c->schedule == c->schedules];
+	c->noise = c->net->noisy && w->mode != JOB_APPLY && (w->mode != JOB_TEST || c->opt->noise);
+	teams_form(c, w, count, all, leaves);
+	r->updates = schedule_make(c, w, &kept);
+	if (w->mode != JOB_TEST)
+		sums_reserve(c, leaves);
+	*j = c->job;
+	output_reserve(c, w, j);
+	job_fill(c, w, j, r->updates);
+	r->kernel = generated_kernel(c, w, j, &r->csc_kernel);
+	if (!r->kernel) {
+		arena_free(&c->temp);
+		return false;
+	}
+	if (w->networks)
+		networks_fill(w->networks, j, c->schedule->cases.count);
+	parts_layout(c, w, r->updates, r->part);
+	parts_use(c, w, r->part, j);
 	if (c->bound->streamed)
 		slot_fill(c, c->schedule == c->schedules ? 0 : 1, r->schedule->slot.at, r->schedule->slot.count, &j->data);
-	r->overlapped = is_pipelined(w);
-	call_upload(c, part, r->overlapped || w->networks || c->bound->streamed, kept);
+	call_upload(c, r->part, r->overlapped || w->networks || c->bound->streamed, kept);
 	if (r->csc_kernel && r->overlapped)
 		gpu_start(c->gpu, r->csc_kernel, j, csc_blocks(c, r), STREAM_COPY);
 	arena_free(&c->temp);

@@ -676,6 +676,41 @@ static void (*const side_loop[SIDE_WARPS])(Columns *c) = {
 	[SIDE_PREFETCH] = prefetch_loop, [SIDE_SCORE] = score_loop, [SIDE_TALLY] = tally_loop, [SIDE_DECIDE] = decide_loop
 };
 
+/* All warps, from the first update to the end of the job. output_weights: bf16, a label */
+static void roles_emit(Columns *c, uint32_t output_weights)
+{
+	Kernel *k = c->k;
+	Emit *e = k->e;
+	uint32_t side[SIDE_WARPS];
+
+	for (uint32_t i = 0; i < SIDE_WARPS; i++) {
+		side[i] = label(e);
+		ins(e, "@$ bra L#", same(e, c->reg.warp, imm(c->warps + i)), side[i]);
+	}
+	if (c->half)
+		half_workers(c);
+	else
+		workers_emit(c);
+	for (uint32_t i = 0; i < SIDE_WARPS; i++) {
+		ins(e, "bra L#", c->done);
+		label_here(e, side[i]);
+		registers_derive(c);
+		if (c->half && i >= SIDE_TALLY) { /* a warp of each block that would be idle */
+			Reg is_last = same(e, k->member, imm(c->blocks - 1));
+			ins(e, i == SIDE_TALLY ? "@$ bra L#" : "@!$ bra L#", is_last, output_weights);
+		}
+		side_loop[i](c);
+	}
+	if (c->half) {
+		ins(e, "bra L#", c->done);
+		label_here(e, output_weights);
+		registers_derive(c);
+		half_output_weights_loop(c);
+	}
+	label_here(e, c->done);
+	registers_derive(c);
+}
+
 const char *columns_text(const EmitSource *s, uint32_t csc_bytes, Arena *a, Buf *out, ColumnsShape *shape)
 {
 	Columns *c = NEW(a, 1, Columns);
@@ -692,7 +727,7 @@ const char *columns_text(const EmitSource *s, uint32_t csc_bytes, Arena *a, Buf 
 	const char *why = plan(c, own, csc_bytes);
 	if (why)
 		return why;
-	uint32_t side[SIDE_WARPS], to = label(e);
+	uint32_t output_weights = label(e);
 	c->done = label(e);
 	registers_begin(c);
 	memory_begin(c);
@@ -703,32 +738,7 @@ const char *columns_text(const EmitSource *s, uint32_t csc_bytes, Arena *a, Buf 
 	prefetch_first(c);
 	barrier_block(e);
 	cluster_sync(c); /* memory of all blocks is ready */
-	for (uint32_t i = 0; i < SIDE_WARPS; i++) {
-		side[i] = label(e);
-		ins(e, "@$ bra L#", same(e, c->reg.warp, imm(c->warps + i)), side[i]);
-	}
-	if (c->half)
-		half_workers(c);
-	else
-		workers_emit(c);
-	for (uint32_t i = 0; i < SIDE_WARPS; i++) {
-		ins(e, "bra L#", c->done);
-		label_here(e, side[i]);
-		registers_derive(c);
-		if (c->half && i >= SIDE_TALLY) { /* a warp of each block that would be idle */
-			Reg is_last = same(e, k->member, imm(c->blocks - 1));
-			ins(e, i == SIDE_TALLY ? "@$ bra L#" : "@!$ bra L#", is_last, to);
-		}
-		side_loop[i](c);
-	}
-	if (c->half) {
-		ins(e, "bra L#", c->done);
-		label_here(e, to);
-		registers_derive(c);
-		half_output_weights_loop(c);
-	}
-	label_here(e, c->done);
-	registers_derive(c);
+	roles_emit(c, output_weights);
 	cluster_sync(c); /* no block ends before all writes to it are done */
 	if (c->half)
 		half_weights_move(c, true);
