@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Restarts of a tiny network, one thread per seed (lanes/lanes.c), or several for the last seeds (lanes/groups.c). In: a
- * program with data bound, seeds. Out: the result that a run with each seed would have.
+/* Restarts of a tiny network, one thread per seed (lanes/lanes.c), or several for the last seeds (lanes/groups.c).
+ * In: a program with data bound, seeds. Out: the result that a run with each seed would have.
  *
  * The GPU makes initial weights and trains in stages, a launch each. A stage ends when so many seeds have ended; it
- * hands the others over to the next one, so that no warp is left with few active lanes. The host computes fingerprints
- * of the seeds that ended in one stage while the GPU runs the next. */
+ * hands the others over to the next one, so that no warp is left with few active lanes. The host computes
+ * fingerprints of the seeds that ended in one stage while the GPU runs the next. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>

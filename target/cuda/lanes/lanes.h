@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lanes: kernels of restarts. A tiny network has a thread per seed (lanes.c) or several (groups.c); the text of both has
- * the network as constants. orders.c: shuffles examples on the device, for networks with a block per seed. */
+/* lanes: kernels of restarts. A tiny network has a thread per seed (lanes.c) or several (groups.c); the text of both
+ * has the network as constants. orders.c: shuffles examples on the device, for networks with a block per seed. */
 #ifndef LANES_H
 #define LANES_H
 
