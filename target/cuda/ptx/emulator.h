@@ -315,29 +315,35 @@ typedef struct Warp {
 	Block *block;
 	uint32_t number;  /* in the block */
 	uint32_t of_grid; /* in the grid */
-	uint8_t state;
+	uint8_t state;    /* WARP_ */
+	/* control */
 	uint32_t pc;             /* of active lanes */
 	uint32_t next_pc;        /* lowest of the other lanes, where they reconverge; NO_PC: not divergent */
 	uint32_t active;         /* mask: lanes at pc */
 	uint32_t live;           /* mask: lanes that have not exited */
 	uint32_t lane_pc[LANES]; /* of lanes that are not active */
-	uint32_t *reg;           /* [slots][LANES] */
-	uint32_t *defined;       /* [slots] a bit per lane */
+	uint32_t waits_at;       /* number of a barrier; BARRIERS: the cluster barrier */
+	uint32_t phase;          /* of the cluster barrier, that the warp has arrived in; 0: none */
+	/* registers and local memory */
+	uint32_t *reg;     /* [slots][LANES] */
+	uint32_t *defined; /* [slots] a bit per lane */
 	uint8_t *local;
-	uint32_t copy_group[LANES]; /* cp.async groups that each lane has committed */
+	/* cp.async */
+	uint32_t copy_group[LANES]; /* groups that each lane has committed */
 	Copy *copy;
 	uint64_t copies, copy_cap;
+	/* wgmma */
+	uint32_t wgmma_group; /* groups committed */
 	PendingSum *pending_sum;
 	uint64_t pending_sums, pending_sum_cap;
-	uint32_t wgmma_group; /* wgmma groups committed */
-	uint32_t waits_at;    /* number of a barrier; BARRIERS: the cluster barrier */
-	uint32_t phase;       /* of the cluster barrier, that the warp has arrived in; 0: none */
-	uint32_t *clock;      /* races: vector clock, [Grid.clock_words] */
-	uint32_t *seen;       /* races: clocks read by relaxed loads; a fence acquires them */
-	uint32_t *shown;      /* races: clock at the last fence; relaxed stores release it */
-	bool has_shown;
-	uint32_t syncs; /* races: clock of the lanes of the warp among each other */
-	uint32_t bulks; /* races: bulk copies issued */
+	struct {
+		uint32_t *clock;  /* [Grid.clock_words] vector clock */
+		uint32_t *seen;   /* clocks read by relaxed loads; a fence acquires them */
+		uint32_t *fenced; /* clock at the last fence; relaxed stores release it */
+		bool has_fenced;
+		uint32_t syncs; /* clock of the lanes among each other */
+		uint32_t bulks; /* bulk copies issued */
+	} race;             /* only if Grid.races */
 } Warp;
 
 typedef struct Barrier {
@@ -393,26 +399,33 @@ typedef struct Grid {
 	Emulator *e;
 	Ctx *cx;
 	const Kernel *k;
-	Arena arena;
-	uint32_t blocks, block_warps, warps, threads;
-	uint32_t shared_bytes, dynamic;
+	Arena arena; /* freed when the launch ends */
+	/* launch */
+	uint32_t blocks, warps, threads; /* of the grid, of the grid, of a block */
+	uint32_t block_warps;
+	uint32_t cluster;      /* blocks of a cluster; 1: none */
+	uint32_t shared_bytes; /* of a block */
+	uint32_t dynamic;      /* where dynamic shared memory begins */
 	uint8_t *param;
+	/* state */
 	Block *block;
-	uint32_t cluster; /* blocks of a cluster; 1: none */
 	Cluster *clusters;
-	Warp *warp;                   /* [warps] */
+	Warp *warp; /* [warps] */
+	Bulk *bulk; /* [bulks] pending; entries from there to bulks_made keep their memory for reuse */
+	uint64_t bulks, bulks_made, bulk_cap;
+	/* scheduler */
 	uint32_t *ready, ready_count; /* warps that can run */
 	uint64_t random;
-	uint64_t executed, idle, idle_most;
-	bool races, yields;
-	uint64_t budget;                 /* instructions until another warp runs */
-	const Insn *now;                 /* that is executed, for messages */
-	uint32_t clock_words;            /* races: of a clock */
-	struct ReleasedClock **released; /* races: clocks that releases left, by address */
-	Bulk *bulk;                      /* [bulks] pending; entries from there to bulks_made keep their memory for reuse */
-	uint64_t bulks, bulks_made, bulk_cap;
-	Allocation *last; /* accessed last: lookup cache */
-	fenv_t caller;    /* floating-point environment to restore */
+	uint64_t budget;          /* instructions until another warp runs */
+	uint64_t executed;        /* instructions */
+	uint64_t idle, idle_most; /* instructions since memory changed; limit */
+	const Insn *now;          /* executing: for messages */
+	Allocation *last;         /* accessed last: lookup cache */
+	fenv_t caller;            /* floating-point environment to restore */
+	/* data races */
+	bool races;
+	uint32_t clock_words;            /* of a vector clock */
+	struct ReleasedClock **released; /* clocks that releases left, by address */
 } Grid;
 
 _Noreturn void grid_fail(Grid *g, const Warp *w, uint32_t lane, const char *fmt, ...) PRINTF_LIKE(4, 5);
@@ -442,8 +455,8 @@ typedef enum Access {
 	ACCESS_ATOMIC,
 	ACCESS_ATOMIC_STORE, /* changes the word: a flag, which must not be lost */
 	ACCESS_PRODUCT,      /* a read by wgmma */
-	ACCESS_BULK_READ,    /* by a bulk copy */
-	ACCESS_BULK_WRITE    /* by a bulk copy */
+	ACCESS_BULK_READ,    /* of the source of a bulk copy */
+	ACCESS_BULK_WRITE    /* of its destination */
 } Access;
 void access_load(Grid *g, Warp *w, const Insn *i, uint32_t mask);
 void access_store(Grid *g, Warp *w, const Insn *i, uint32_t mask);

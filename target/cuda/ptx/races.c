@@ -85,10 +85,10 @@ void races_start(Grid *g)
 	g->clock_words = g->k->async ? PARTS * g->warps : g->warps;
 	for (uint32_t i = 0; i < g->warps; i++) {
 		Warp *w = &g->warp[i];
-		w->clock = clock_new(g);
-		w->seen = clock_new(g);
-		w->shown = clock_new(g);
-		w->clock[i] = 1;
+		w->race.clock = clock_new(g);
+		w->race.seen = clock_new(g);
+		w->race.fenced = clock_new(g);
+		w->race.clock[i] = 1;
 	}
 	g->released = arena_alloc(&g->arena, RELEASE_BUCKETS, sizeof *g->released);
 }
@@ -98,8 +98,8 @@ void races_start(Grid *g)
 static bool ordered(const Warp *w, uint32_t lane, const LastAccess *before)
 {
 	if (before->warp - 1 != w->of_grid)
-		return w->clock[before->warp - 1] >= before->clock;
-	return before->lane == lane || before->syncs < w->syncs;
+		return w->race.clock[before->warp - 1] >= before->clock;
+	return before->lane == lane || before->syncs < w->race.syncs;
 }
 
 uint32_t line_of(const Grid *g, uint32_t at)
@@ -124,7 +124,7 @@ _Noreturn static void race(Grid *g, const Warp *w, uint32_t lane, const LastAcce
 /* An access through the async proxy: the last write by a thread must be visible to it. */
 static void check_proxy(Grid *g, const Warp *w, uint32_t lane, const LastAccess *a, const Shadow *m, uint64_t at)
 {
-	if (!a->warp || a->warp > g->warps || fenced_of(g, w->clock, m->shared)[a->warp - 1] >= a->clock)
+	if (!a->warp || a->warp > g->warps || fenced_of(g, w->race.clock, m->shared)[a->warp - 1] >= a->clock)
 		return;
 	const Warp *v = &g->warp[a->warp - 1];
 	grid_fail(g, w, lane,
@@ -166,7 +166,7 @@ static void check_readers(Grid *g, Warp *w, uint32_t lane, uint8_t bytes, const 
 		race(g, w, lane, &s->read, m->what, false, at);
 	for (uint32_t i = 0; s->readers && !s->narrow && i < m->readers; i++) {
 		uint32_t who = m->first + (i < m->warps ? i : i - m->warps + g->warps);
-		if (who != w->of_grid && s->readers[i] > w->clock[who]) {
+		if (who != w->of_grid && s->readers[i] > w->race.clock[who]) {
 			LastAccess a = s->read;
 			a.warp = who + 1;
 			race(g, w, lane, &a, m->what, false, at);
@@ -215,8 +215,8 @@ static ShadowWord *shadow_word(Grid *g, Shadow *m, uint64_t word)
 static LastAccess access_now(const Grid *g, const Warp *w)
 {
 	return (LastAccess){ .warp = w->of_grid + 1,
-		                 .clock = w->clock[w->of_grid],
-		                 .syncs = w->syncs,
+		                 .clock = w->race.clock[w->of_grid],
+		                 .syncs = w->race.syncs,
 		                 .at = g->now->at,
 		                 .step = (uint32_t)g->executed,
 		                 .bytes = ALL_BYTES };
@@ -230,7 +230,7 @@ void races_access(Grid *g, Warp *w, uint32_t lane, Shadow *m, uint64_t word, uin
 
 	if (how == ACCESS_BULK_READ || how == ACCESS_BULK_WRITE) {
 		now.warp += g->warps;
-		now.clock = w->bulks;
+		now.clock = w->race.bulks;
 	}
 	now.lane = (uint8_t)lane;
 	now.bytes = bytes;
@@ -299,17 +299,17 @@ void races_release(Grid *g, Warp *w, uint64_t address, bool release, bool replac
 {
 	ReleasedClock *r = released_find(g, address);
 
-	if (!r && !release && !w->has_shown)
+	if (!r && !release && !w->race.has_fenced)
 		return;
 	if (!r)
 		r = released_new(g, address);
 	if (replaces)
 		memset(r->clock, 0, g->clock_words * sizeof *r->clock);
 	if (release) {
-		clock_join(g, r->clock, w->clock);
-		w->clock[w->of_grid]++;
-	} else if (w->has_shown) {
-		clock_join(g, r->clock, w->shown);
+		clock_join(g, r->clock, w->race.clock);
+		w->race.clock[w->of_grid]++;
+	} else if (w->race.has_fenced) {
+		clock_join(g, r->clock, w->race.fenced);
 	}
 }
 
@@ -318,17 +318,17 @@ void races_acquire(Grid *g, Warp *w, uint64_t address, bool acquire)
 	const ReleasedClock *r = released_find(g, address);
 
 	if (r)
-		clock_join(g, acquire ? w->clock : w->seen, r->clock);
+		clock_join(g, acquire ? w->race.clock : w->race.seen, r->clock);
 }
 
 void races_fence(Grid *g, Warp *w)
 {
 	if (!g->races)
 		return;
-	clock_join(g, w->clock, w->seen);
-	memcpy(w->shown, w->clock, g->clock_words * sizeof *w->shown);
-	w->has_shown = true;
-	w->clock[w->of_grid]++;
+	clock_join(g, w->race.clock, w->race.seen);
+	memcpy(w->race.fenced, w->race.clock, g->clock_words * sizeof *w->race.fenced);
+	w->race.has_fenced = true;
+	w->race.clock[w->of_grid]++;
 }
 
 void races_arrive(Grid *g, Warp *w, uint32_t **clock)
@@ -337,16 +337,16 @@ void races_arrive(Grid *g, Warp *w, uint32_t **clock)
 		return;
 	if (!*clock)
 		*clock = clock_new(g);
-	clock_join(g, *clock, w->clock);
-	w->clock[w->of_grid]++;
+	clock_join(g, *clock, w->race.clock);
+	w->race.clock[w->of_grid]++;
 }
 
 void races_leave(Grid *g, Warp *w, const uint32_t *clock)
 {
 	if (!g->races)
 		return;
-	clock_join(g, w->clock, clock);
-	w->syncs++;
+	clock_join(g, w->race.clock, clock);
+	w->race.syncs++;
 }
 
 void races_barrier_reset(Grid *g, uint32_t *clock)
@@ -355,7 +355,7 @@ void races_barrier_reset(Grid *g, uint32_t *clock)
 		memset(clock, 0, g->clock_words * sizeof *clock);
 }
 
-void races_warp_sync(Warp *w) { w->syncs++; }
+void races_warp_sync(Warp *w) { w->race.syncs++; }
 
 /* ---- async proxy ---- */
 
@@ -364,10 +364,10 @@ void races_proxy_fence(Grid *g, Warp *w, uint32_t spaces)
 	if (!g->races || !g->k->async)
 		return;
 	if (spaces & FENCE_SHARED)
-		memcpy(fenced_of(g, w->clock, true), w->clock, g->warps * sizeof *w->clock);
+		memcpy(fenced_of(g, w->race.clock, true), w->race.clock, g->warps * sizeof *w->race.clock);
 	if (spaces & FENCE_GLOBAL)
-		memcpy(fenced_of(g, w->clock, false), w->clock, g->warps * sizeof *w->clock);
-	w->clock[w->of_grid]++;
+		memcpy(fenced_of(g, w->race.clock, false), w->race.clock, g->warps * sizeof *w->race.clock);
+	w->race.clock[w->of_grid]++;
 }
 
 /* Beside the clocks of both phases, that of mbarrier.init: copies count at the mbarrier through the async proxy. */
@@ -381,7 +381,7 @@ void races_bar_made(Grid *g, const Warp *w, const uint8_t *bar)
 	if (!r)
 		r = released_new(g, made_at(bar));
 	memset(r->clock, 0, g->clock_words * sizeof *r->clock);
-	r->clock[w->of_grid] = w->clock[w->of_grid];
+	r->clock[w->of_grid] = w->race.clock[w->of_grid];
 }
 
 void races_bulk_begin(Grid *g, Warp *w, Bulk *b)
@@ -389,11 +389,11 @@ void races_bulk_begin(Grid *g, Warp *w, Bulk *b)
 	if (!g->races)
 		return;
 	const ReleasedClock *r = released_find(g, made_at(b->bar));
-	const uint32_t *fenced = fenced_of(g, w->clock, true);
+	const uint32_t *fenced = fenced_of(g, w->race.clock, true);
 	for (uint32_t i = 0; r && i < g->warps; i++)
 		if (r->clock[i] > fenced[i])
 			grid_fail(g, w, b->lane, "a race: no fence.proxy.async lies between this copy and mbarrier.init");
-	w->bulks++;
+	w->race.bulks++;
 }
 
 void races_bulk_issued(Grid *g, Warp *w, Bulk *b)
@@ -402,9 +402,9 @@ void races_bulk_issued(Grid *g, Warp *w, Bulk *b)
 		return;
 	if (!b->clock)
 		b->clock = clock_new(g);
-	memcpy(b->clock, w->clock, g->clock_words * sizeof *b->clock);
-	copies_of(g, b->clock)[w->of_grid] = w->bulks;
-	w->clock[w->of_grid]++;
+	memcpy(b->clock, w->race.clock, g->clock_words * sizeof *b->clock);
+	copies_of(g, b->clock)[w->of_grid] = w->race.bulks;
+	w->race.clock[w->of_grid]++;
 }
 
 void races_bulk_landed(Grid *g, const Bulk *b, uint64_t address, bool replaces)
