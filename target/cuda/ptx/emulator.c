@@ -126,16 +126,6 @@ const Kernel *emulator_kernel(const Module *m, const char *name)
 
 uint32_t emulator_param_bytes(const Kernel *k) { return k->param_bytes; }
 
-void *emulator_symbol(const Module *m, const char *name, uint64_t *bytes)
-{
-	for (const Global *g = m->global; g; g = g->next)
-		if (strcmp(g->name, name) == 0) {
-			*bytes = g->bytes;
-			return g->at;
-		}
-	return NULL;
-}
-
 void emulator_unload(Module *m)
 {
 	for (const Global *g = m->global; g; g = g->next)

@@ -183,11 +183,10 @@ struct Kernel {
 	bool async; /* has cp.async.bulk or wgmma, which access memory through the async proxy */
 };
 
+/* An array of the module: .global or .const. */
 typedef struct Global {
 	struct Global *next;
-	char *name;
 	uint8_t *at;
-	uint64_t bytes;
 } Global;
 
 struct Module {

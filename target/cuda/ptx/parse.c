@@ -338,11 +338,9 @@ static void parse_global(Parser *p, SymbolKind kind)
 
 	if (a.open || !a.bytes)
 		parse_fail(p, a.name, NULL, "an array of the module needs a length");
-	g->name = arena_copy(&p->m->arena, a.name.s, a.name.len);
 	g->at = allocation_add(p->m->emulator, a.bytes, kind == SYM_CONST);
 	if (!g->at)
 		parse_fail(p, a.name, NULL, "no memory of the device is left");
-	g->bytes = a.bytes;
 	g->next = p->m->global;
 	p->m->global = g;
 	memset(g->at, 0, a.bytes);

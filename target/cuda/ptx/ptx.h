@@ -35,11 +35,10 @@ Emulator *emulator_new(Ctx *cx, const EmulatorOptions *o); /* freed with cx->kee
 void emulator_reseed(Emulator *e, uint64_t seed);
 void *emulator_alloc(Emulator *e, uint64_t bytes); /* poisoned with NaNs; NULL: no memory is left */
 void emulator_free(Emulator *e, void *at);
-bool emulator_holds(const Emulator *e, const void *at, uint64_t bytes);    /* for copies by the host */
-Module *emulator_load(Emulator *e, const char *text, size_t len);          /* errors have the line of the text */
-const Kernel *emulator_kernel(const Module *m, const char *name);          /* NULL: there is none of this name */
-uint32_t emulator_param_bytes(const Kernel *k);                            /* of all parameters */
-void *emulator_symbol(const Module *m, const char *name, uint64_t *bytes); /* a .global array; NULL: none */
+bool emulator_holds(const Emulator *e, const void *at, uint64_t bytes); /* for copies by the host */
+Module *emulator_load(Emulator *e, const char *text, size_t len);       /* errors have the line of the text */
+const Kernel *emulator_kernel(const Module *m, const char *name);       /* NULL: there is none of this name */
+uint32_t emulator_param_bytes(const Kernel *k);                         /* of all parameters */
 void emulator_unload(Module *m);
 
 /* Like cuLaunchKernel, in one dimension; returns when the grid has ended. param: pointers to the values. */
