@@ -130,7 +130,7 @@ static void seed_weights_make(NetworkSet *s, uint32_t i, uint64_t number, double
 	for (uint64_t l = 0; l < c->net->links; l++)
 		w[r->place[l]] = (float)v[l];
 	weights_transpose(c, w, s->host_copies + i * copy_row(r));
-	if (c->half)
+	if (c->bf16)
 		weights_round(c, w, s->host_half + i * w_row(r));
 }
 
@@ -186,7 +186,7 @@ static void seeds_upload(NetworkSet *s, uint64_t first, uint64_t count)
 		gpu_upload_begin(c->gpu, s->device.state[k] + at, r->initial_state[k], floats * sizeof(float), STREAM_COPY);
 	gpu_upload_begin(c->gpu, s->device.copies + copy, s->host_copies + copy, count * copy_row(r) * sizeof(float),
 	                 STREAM_COPY);
-	if (c->half)
+	if (c->bf16)
 		gpu_upload_begin(c->gpu, s->device.half + at, s->host_half + at, floats * sizeof(uint16_t), STREAM_COPY);
 }
 
@@ -563,7 +563,7 @@ static void set_init(BlockRun *r, NetworkSet *s, DeviceMemory *m)
 	s->device.copies = device_alloc(m, copies);
 	s->host_w = pinned_zeroed(m, floats * sizeof(float));
 	s->host_copies = pinned_zeroed(m, copies);
-	if (c->half) {
+	if (c->bf16) {
 		s->device.half = device_alloc(m, floats * sizeof *s->device.half);
 		s->host_half = pinned_zeroed(m, floats * sizeof *s->host_half);
 	}

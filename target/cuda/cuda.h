@@ -254,7 +254,7 @@ typedef struct Cuda {
 	Formula formula;
 	Program *cpu;               /* target cpu: layout, steps; holds the weights while the device does not */
 	Gpu *gpu;                   /* NULL: nothing was bound yet */
-	bool half;                  /* bf16 */
+	bool bf16;                  /* option precision */
 	DeviceMemory weights;       /* weights, rule state, sums and their tables */
 	DeviceMemory rows;          /* row buffers */
 	DeviceMemory calls;         /* schedules, results, outputs */
@@ -307,13 +307,13 @@ typedef struct Cuda {
 void lower_data(Cuda *c, DeviceBound *b); /* of the data that target cpu has bound */
 void lower_watched(Cuda *c, Span units);  /* columns of Cuda.watch */
 const void *layout_of(const Program *cpu);
-bool wants_half(const Options *o); /* bf16 */
-uint16_t half_of(float x);         /* bf16, rounded to nearest even; NaN: 0x7fff */
+bool wants_bf16(const Options *o); /* bf16 */
+uint16_t bf16_of(float x);         /* bf16, rounded to nearest even; NaN: 0x7fff */
 
 /* ---- data.c ---- */
 
 struct Part;
-uint32_t half_words(const struct Part *t); /* bf16: words of a part of inputs in a row of DeviceData.bits */
+uint32_t bf16_words(const struct Part *t); /* bf16: words of a part of inputs in a row of DeviceData.bits */
 void data_put(Cuda *c, DeviceBound *b);
 /* Starts copies of `count` cases to a slot, by STREAM_COPY. d gets the addresses of the slot. */
 void slot_fill(Cuda *c, uint32_t slot, const uint64_t *number, uint64_t count, DeviceData *d);
@@ -473,7 +473,7 @@ typedef enum CudaShape {
 extern const char *const shape_names[SHAPES];
 /* Of an update. */
 typedef struct UpdateWork {
-	bool half;
+	bool bf16;
 	uint32_t leaves, blocks;
 	double operations; /* floating-point, of all rows */
 	double steps;      /* time steps, one after the other */

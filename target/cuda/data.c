@@ -135,26 +135,26 @@ static void fill_list(const Filling *f, uint64_t i, uint64_t number, float *row)
 }
 
 /* bf16: columns of a part of inputs, with the 1 that follows some parts, padded to full vectors. */
-static uint32_t half_columns(const Part *t)
+static uint32_t bf16_columns(const Part *t)
 {
 	return t->role == ROLE_INPUT && t->group >= 0 ? (uint32_t)round_up(t->count + t->one, LANES) : 0;
 }
 
-static void fill_halves(const Filling *f, uint64_t i, uint64_t number, float *row)
+static void fill_bf16(const Filling *f, uint64_t i, uint64_t number, float *row)
 {
 	uint16_t *x = f->to->xh + i * f->b->data.xh_row;
 
 	data_x(f->d, number, row);
 	memset(x, 0, f->b->data.xh_row * sizeof *x);
-	for (const Part *t = f->l->part; t < f->l->part + f->l->parts; x += half_columns(t), t++) {
-		for (uint32_t n = 0; half_columns(t) && n < t->count; n++)
-			x[n] = half_of(row[t->input + n]);
-		if (half_columns(t) && t->one)
-			x[t->count] = half_of(1);
+	for (const Part *t = f->l->part; t < f->l->part + f->l->parts; x += bf16_columns(t), t++) {
+		for (uint32_t n = 0; bf16_columns(t) && n < t->count; n++)
+			x[n] = bf16_of(row[t->input + n]);
+		if (bf16_columns(t) && t->one)
+			x[t->count] = bf16_of(1);
 	}
 }
 
-uint32_t half_words(const Part *t) { return (uint32_t)round_up(ceil_div(half_columns(t), 32), 2); }
+uint32_t bf16_words(const Part *t) { return (uint32_t)round_up(ceil_div(bf16_columns(t), 32), 2); }
 
 static void bit_set(uint32_t *row, uint32_t c) { row[c / 32] |= 1u << bit_place(c % 32); }
 
@@ -164,11 +164,11 @@ static void fill_bits(const Filling *f, uint64_t i, const float *row)
 	uint32_t *x = f->to->bits + i * f->b->data.bits_row;
 
 	memset(x, 0, f->b->data.bits_row * sizeof *x);
-	for (const Part *t = f->l->part; t < f->l->part + f->l->parts; x += half_words(t), t++) {
-		for (uint32_t n = 0; half_columns(t) && n < t->count; n++)
+	for (const Part *t = f->l->part; t < f->l->part + f->l->parts; x += bf16_words(t), t++) {
+		for (uint32_t n = 0; bf16_columns(t) && n < t->count; n++)
 			if (row[t->input + n] != 0)
 				bit_set(x, n);
-		if (half_columns(t) && t->one)
+		if (bf16_columns(t) && t->one)
 			bit_set(x, t->count);
 	}
 }
@@ -213,7 +213,7 @@ static void fill_share(void *arg, uint32_t thread)
 			a->x[i * d->x_row + d->inputs] = 1;
 		}
 		if (a->xh)
-			fill_halves(f, i, number, row);
+			fill_bf16(f, i, number, row);
 		if (a->bits)
 			fill_bits(f, i, row);
 		if (a->from)
@@ -437,15 +437,15 @@ void data_put(Cuda *c, DeviceBound *b)
 	b->codes.own = NULL;
 	if (from->index)
 		csr_put(c, b, d);
-	for (uint32_t k = 0; c->half && !from->index && k < c->cpu->layout->parts; k++)
-		b->data.xh_row += half_columns(&c->cpu->layout->part[k]);
+	for (uint32_t k = 0; c->bf16 && !from->index && k < c->cpu->layout->parts; k++)
+		b->data.xh_row += bf16_columns(&c->cpu->layout->part[k]);
 	if (b->data.xh_row && is_binary(c, d)) {
 		for (uint32_t k = 0; k < c->cpu->layout->parts; k++)
-			b->data.bits_row += half_words(&c->cpu->layout->part[k]);
+			b->data.bits_row += bf16_words(&c->cpu->layout->part[k]);
 		b->data.bits_row = (uint32_t)round_up(b->data.bits_row, 4);
 	}
 	b->has_y_bits = has_binary_targets(c, d);
-	if (!c->half && !from->index)
+	if (!c->bf16 && !from->index)
 		b->data.x_row = (uint32_t)round_up(d->inputs + 1, 4);
 	if (from->codes)
 		codes_put(c, b, d);

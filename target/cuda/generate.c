@@ -58,7 +58,7 @@ static KernelKey key_of(const Cuda *c, const Work *w)
 	m.batch_rows = (uint32_t)min_u64(min_u64(w->batch, w->examples) * c->bound->longest, UINT32_MAX / 2);
 	uint64_t count[2] = { min_u64(w->batch, w->examples), w->examples % w->batch };
 
-	m.csc_prebuilt = w->mode != JOB_TEST && w->mode != JOB_APPLY && c->bound->csr.has_padded && !c->half &&
+	m.csc_prebuilt = w->mode != JOB_TEST && w->mode != JOB_APPLY && c->bound->csr.has_padded && !c->bf16 &&
 	                 c->schedule->leaf.count > (w->networks ? 1 : m.teams) && !(w->networks && w->networks->cases);
 	m.needs_general =
 		w->mode == JOB_APPLY || (w->mode == JOB_TEST && w->out && c->watch.units.count) || leaf_divided(c->schedule);
@@ -70,7 +70,7 @@ static KernelKey key_of(const Cuda *c, const Work *w)
 		m.leaf_rows = max_u32(m.leaf_rows, (uint32_t)ceil_div(count[i], leaves));
 		if (c->bound->longest > 1) /* examples of several cases */
 			m.leaf_rows = LEAF_EXAMPLES;
-		uint32_t slice = c->half ? half_slice_rows(leaves) : 0;
+		uint32_t slice = c->bf16 ? half_slice_rows(leaves) : 0;
 		if (w->leaf_end)
 			leaves = w->leaf_end - w->leaf_first;
 		if (!m.leaf_counts || leaves != m.leaves[0]) {
@@ -166,7 +166,7 @@ static const char *try_columns(Cuda *c, EmitSource *s, CachedKernel *g, Buf *tex
 }
 
 /* bf16: rows and weights in shared memory, with side warps for work off the critical path, or with wgmma. */
-static const char *try_half(Cuda *c, EmitSource *s, CachedKernel *g, Buf *text)
+static const char *try_bf16(Cuda *c, EmitSource *s, CachedKernel *g, Buf *text)
 {
 	EmitSource own = *s;
 
@@ -216,7 +216,7 @@ static void use_general(Cuda *c, EmitSource *s, CachedKernel *g, Buf *text)
 static uint32_t threads_of(const Cuda *c, const KernelKey *m)
 {
 	enum { MOST = 512, WARP = 32 };
-	bool lists = c->bound->csr.has_padded && !c->half && !m->solo && m->teams > 1 && m->mode != JOB_TEST;
+	bool lists = c->bound->csr.has_padded && !c->bf16 && !m->solo && m->teams > 1 && m->mode != JOB_TEST;
 
 	return c->gpu->block_threads - (lists && c->gpu->block_threads == MOST ? WARP : 0);
 }
@@ -263,7 +263,7 @@ static EmitSource source_of(const Cuda *c, const Job *j, const KernelKey *key)
 		.shared = c->gpu->block_shared,
 		.copies = (uint32_t)c->transposed_floats,
 		.solo = key->solo,
-		.half = c->half,
+		.half = c->bf16,
 		.slice = { key->slice[0], key->slice[1] },
 		.images = key->csc_prebuilt,
 		.bulk = c->gpu->max_cluster != 0, /* both come with compute capability 9.0 */
@@ -280,7 +280,7 @@ static void generate(Cuda *c, const Job *j, CachedKernel *g)
 	Buf text = { .arena = &c->temp };
 	bool fits = key->leaves[0] <= (s.test ? MAX_TEST_LEAVES : j->sums) && key->leaf_rows <= j->row_capacity;
 	bool resident = !key->needs_general && fits;
-	bool can_tile = key->mode == JOB_UPDATE ? !needs_pending(&s) : c->half && s.test;
+	bool can_tile = key->mode == JOB_UPDATE ? !needs_pending(&s) : c->bf16 && s.test;
 	const char *why = "the job";
 
 	g->columns = false;
@@ -288,7 +288,7 @@ static void generate(Cuda *c, const Job *j, CachedKernel *g)
 	if (resident)
 		why = try_columns(c, &s, g, &text);
 	const char *no_columns = why;
-	if (why && resident && s.half && !s.test && !try_half(c, &s, g, &text))
+	if (why && resident && s.half && !s.test && !try_bf16(c, &s, g, &text))
 		why = NULL;
 	if (why && resident)
 		why = try_resident(c, &s, no_columns, g, &text);
@@ -299,7 +299,7 @@ static void generate(Cuda *c, const Job *j, CachedKernel *g)
 		return;
 	if (why && !key->needs_general && can_tile && key->batch_rows <= (uint64_t)c->row_teams * j->row_capacity)
 		why = try_tiled(c, &s, g, &text);
-	if (why && c->half && key->mode != JOB_APPLY)
+	if (why && c->bf16 && key->mode != JOB_APPLY)
 		fail(c->cx, MP_BAD_INPUT, "leave --precision out, or use --target cpu",
 		     "target cuda has no bf16 kernel for this network and batch (%s)", why);
 	if (why)

@@ -124,7 +124,7 @@ static void attach(Program *p, Monitor *m)
 {
 	Cuda *c = cuda_of(p);
 
-	if (m && m->check_sums && c->half)
+	if (m && m->check_sums && c->bf16)
 		fail(c->cx, MP_BAD_INPUT, "use --guard light, or fp32",
 		     "bf16 on target cuda has no --guard full: no other machine has its bits to compare with");
 	c->guard.monitor = m;

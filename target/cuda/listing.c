@@ -17,8 +17,8 @@ static void columns_print(const Cuda *c, uint32_t team_blocks, Buf *out)
 	    l->part[l->panel[0].from].role != ROLE_INPUT || l->panel[1].from != l->panel[0].part)
 		return;
 	buf_printf(out, "\tbatch of 1 leaf, %s: columns, a cluster of %u blocks with %u of %u hidden units each\n",
-	           c->half ? "inputs of 0 and 1" : "index lists", blocks,
-	           (c->half ? half_columns_each : columns_each)(l->panel[0].targets, blocks), l->panel[0].targets);
+	           c->bf16 ? "inputs of 0 and 1" : "index lists", blocks,
+	           (c->bf16 ? bf16_columns_each : columns_each)(l->panel[0].targets, blocks), l->panel[0].targets);
 }
 
 /* Without data, only the division into teams is known. */
@@ -27,10 +27,10 @@ static void shapes_print(const Cuda *c, Buf *out)
 	uint32_t blocks = c->gpu ? c->gpu->blocks : H200_BLOCKS, teams, team_blocks;
 
 	buf_printf(out, "program cuda: the steps of target cpu on %u blocks of threads%s\n", blocks,
-	           c->half ? ", bf16 by tensor cores" : "");
+	           c->bf16 ? ", bf16 by tensor cores" : "");
 	for (uint32_t leaves = 1; leaves <= 64; leaves *= 8) {
 		shape_choose(c, LEAF_EXAMPLES, leaves, blocks, &teams, &team_blocks);
-		if (c->half)
+		if (c->bf16)
 			team_blocks = min_u32(team_blocks, (uint32_t)ceil_div(LEAF_EXAMPLES, half_slice_rows(leaves)));
 		buf_printf(out, "\tbatch of %u leaves: %u teams of %u blocks\n", leaves, teams, team_blocks);
 		if (leaves == 1)
@@ -89,7 +89,7 @@ static void kernel_print(Cuda *c, Buf *out)
 	                     .epochs = 1 },
 	            &r);
 	buf_printf(out, "program cuda: batches of %llu example%s on %s, %u multiprocessors%s\n", (unsigned long long)batch,
-	           batch == 1 ? "" : "s", c->gpu->name, c->gpu->blocks, c->half ? ", bf16 by tensor cores" : "");
+	           batch == 1 ? "" : "s", c->gpu->name, c->gpu->blocks, c->bf16 ? ", bf16 by tensor cores" : "");
 	if (c->bound->streamed)
 		buf_printf(out, "\tdata streams through %u slots of %llu cases\n", (unsigned)SLOTS,
 		           (unsigned long long)c->bound->slot_cases);
@@ -100,10 +100,10 @@ static void kernel_print(Cuda *c, Buf *out)
 	const Data *d = c->bound->source;
 	double share = (double)batch / (double)examples, links = (double)c->net->links;
 	double rows = share * (double)ticks_example(&c->bound->ticks, d, 0, d->cases);
-	UpdateWork work = { .half = c->half,
+	UpdateWork work = { .bf16 = c->bf16,
 		                .leaves = leaf_count(batch),
 		                .blocks = c->teams * c->team_blocks,
-		                .operations = rows * row_operations(c->net, c->bound->csr.used && !c->half ? d : NULL),
+		                .operations = rows * row_operations(c->net, c->bound->csr.used && !c->bf16 ? d : NULL),
 		                .steps = (double)example_rows(c->net, &c->bound->ticks, d) };
 	double seconds = update_seconds(shape_of(r.kernel->text), &work), rate = links * rows / seconds;
 	bool large = rate >= 1e11;

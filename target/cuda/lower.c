@@ -19,9 +19,9 @@ const void *layout_of(const Program *cpu) { return cpu->layout; }
 
 /* ---- bf16 ---- */
 
-bool wants_half(const Options *o) { return cpu_own(o)->precision == PRECISION_BF16; }
+bool wants_bf16(const Options *o) { return cpu_own(o)->precision == PRECISION_BF16; }
 
-uint16_t half_of(float x)
+uint16_t bf16_of(float x)
 {
 	uint32_t b;
 
@@ -503,7 +503,7 @@ static void lower_columns(Cuda *c, DeviceMemory *to)
 			*i = (InputColumns){ .col = t->col, .input = t->input, .count = t->count, .half = halves, .word = words };
 			i->halves = (uint32_t)round_up(t->count + t->one, LANES);
 			halves += i->halves;
-			words += half_words(t);
+			words += bf16_words(t);
 		}
 		if (t->one)
 			ones[one++] = t->col + t->count;

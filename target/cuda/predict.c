@@ -26,7 +26,7 @@ static void probe(Ctx *own, void *arg)
 /* NULL, or why target auto does not choose the GPU. */
 static const char *cannot(const TrainingWork *w)
 {
-	if (wants_half(w->opt))
+	if (wants_bf16(w->opt))
 		return "its bf16 has an arithmetic of its own, which --target cuda asks for";
 	return NULL;
 }
@@ -62,7 +62,7 @@ const char *const shape_names[SHAPES] = { "columns", "resident", "tiles", "gener
 
 double update_seconds(CudaShape shape, const UpdateWork *u)
 {
-	const ShapeCost *c = &costs[shape][u->half];
+	const ShapeCost *c = &costs[shape][u->bf16];
 
 	return c->floor + (u->leaves == 1 ? c->one_leaf : 0) + c->step * fmax(0, u->steps - 1) +
 	       u->operations / (c->block_rate * u->blocks);

@@ -21,7 +21,7 @@ static bool cuda_run_restarts(Ctx *cx, Program *p, Restarts *all)
 {
 	Cuda *c = cuda_of(p);
 
-	if (c->half) {
+	if (c->bf16) {
 		if (!blocks_run(c, all))
 			fail(cx, MP_BAD_INPUT, "leave --precision out, or use --target cpu",
 			     "target cuda has no bf16 kernel for restarts of this network and batch");

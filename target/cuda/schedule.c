@@ -70,7 +70,7 @@ void row_buffers_reserve(Cuda *c)
 		j->buf[0] = device_alloc(&c->rows, j->bufs * all * j->cols * sizeof(float));
 		for (uint32_t i = 1; i < j->bufs; i++)
 			j->buf[i] = j->buf[i - 1] + all * j->cols;
-		for (int i = 0; i < 2 && c->half; i++)
+		for (int i = 0; i < 2 && c->bf16; i++)
 			j->half_buf[i] = device_alloc(&c->rows, (all * j->cols + 64) * sizeof(uint16_t));
 		j->row_error = device_alloc(&c->rows, all * sizeof(float));
 		j->verdict = device_alloc(&c->rows, all);
@@ -83,7 +83,7 @@ void row_buffers_reserve(Cuda *c)
 static void sums_reserve(Cuda *c, uint32_t leaves)
 {
 	Job *j = &c->job;
-	uint32_t slices = c->half ? HALF_SLICES : 1, sums = c->half ? 2 : 1; /* bf16: a sum per slice of a leaf */
+	uint32_t slices = c->bf16 ? HALF_SLICES : 1, sums = c->bf16 ? 2 : 1; /* bf16: a sum per slice of a leaf */
 	uint64_t bytes = (c->floats + 16) * sizeof(float) * slices;
 
 	while (sums < leaves && sums < c->gpu->max_sums && (2 * sums) * bytes <= c->gpu->memory / 4)
@@ -531,7 +531,7 @@ static void teams_form(Cuda *c, const Work *w, uint64_t examples, uint32_t all, 
 		return;
 	}
 	shape_choose(c, examples / all * c->bound->longest, leaves, c->gpu->blocks, &c->teams, &c->team_blocks);
-	if (c->half) { /* a block has a slice of the leaf, or more */
+	if (c->bf16) { /* a block has a slice of the leaf, or more */
 		uint64_t slices = ceil_div(max_u64(1, ceil_div(examples, all)), half_slice_rows(all));
 		c->team_blocks = min_u32(c->team_blocks, (uint32_t)slices);
 	}

@@ -15,7 +15,7 @@ struct Program {
 
 Cuda *cuda_of(Program *p) { return &p->cuda; }
 
-enum { HALF_TEST_CASES = 8192 }; /* of a job, at most: bf16 kernels hold all rows of a test */
+enum { BF16_TEST_CASES = 8192 }; /* of a job, at most: bf16 kernels hold all rows of a test */
 enum {
 	MAX_EPOCHS = 2048,
 	BULK_EXAMPLES = 1 << 21
@@ -57,7 +57,7 @@ static Program *cuda_compile(Ctx *cx, const Plan *plan, const Options *opt)
 	c->rule = &rules[opt->rule];
 	formula_parse(cx, c->rule, &c->formula);
 	c->cpu = target_cpu.compile(cx, plan, opt);
-	c->half = wants_half(opt);
+	c->bf16 = wants_bf16(opt);
 	return p;
 }
 
@@ -219,7 +219,7 @@ static Status evaluate_cases(Cuda *c, uint64_t first, uint64_t count, const Stop
 /* A test; bf16: in several jobs. out: [cases][watched], or NULL */
 static void test_run(Cuda *c, uint64_t first, uint64_t count, float *out, uint64_t cases, Tally *sum)
 {
-	uint64_t most = c->half ? min_u64(HALF_TEST_CASES, (uint64_t)c->row_teams * c->job.row_capacity) : count;
+	uint64_t most = c->bf16 ? min_u64(BF16_TEST_CASES, (uint64_t)c->row_teams * c->job.row_capacity) : count;
 
 	for (uint64_t at = 0; at < count; at += most) {
 		uint64_t some = min_u64(most, count - at);
@@ -230,7 +230,7 @@ static void test_run(Cuda *c, uint64_t first, uint64_t count, float *out, uint64
 		                     .count = 1,
 		                     .first = first + at,
 		                     .out = out ? out + at * c->job.watched_count : NULL,
-		                     .out_cases = c->half ? some : cases,
+		                     .out_cases = c->bf16 ? some : cases,
 		                     .tally = &t,
 		                     .epochs = 1 });
 		tally_add(sum, &t);
@@ -321,7 +321,7 @@ static void cuda_print(Ctx *cx, Program *p, const Data *data, Buf *out)
 
 static double cuda_compile_seconds(const Program *p) { return p->cuda.compile_seconds; }
 
-static const char *cuda_bits(const Options *o) { return wants_half(o) ? "bf16 of tensor cores" : "fp32"; }
+static const char *cuda_bits(const Options *o) { return wants_bf16(o) ? "bf16 of tensor cores" : "fp32"; }
 
 static const TimeHooks cuda_times = { .predict = cuda_predict, .compile = cuda_compile_seconds };
 static const WatchHooks cuda_watches = { .units = cuda_watch, .cases = cuda_watch_cases };

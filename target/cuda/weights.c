@@ -270,7 +270,7 @@ void lower_weights(Cuda *c)
 	for (int k = 0; k < c->rule->states; k++)
 		j->state[k] = device_alloc(&c->weights, bytes);
 	j->pending = device_alloc(&c->weights, bytes);
-	j->half = c->half ? device_alloc(&c->weights, bytes / 2) : NULL;
+	j->half = c->bf16 ? device_alloc(&c->weights, bytes / 2) : NULL;
 	j->needs_norm = c->rule->needs_norm;
 	j->sum = j->stack = j->posted = NULL; /* allocated for the first job that needs them */
 	c->posted_capacity = 0;
@@ -310,7 +310,7 @@ void weights_round(const Cuda *c, const float *w, uint16_t *to)
 		for (uint32_t r = 0; r < rows; r++)
 			for (uint32_t n = 0; n < cols; n++) {
 				uint64_t at = p->at + (uint64_t)r * p->row + n;
-				to[at] = (p->by_source ? r : n) == bias ? 0 : half_of(w[at]);
+				to[at] = (p->by_source ? r : n) == bias ? 0 : bf16_of(w[at]);
 			}
 	}
 }

@@ -286,7 +286,7 @@ static const char *plan(Columns *c, const EmitSource *s, uint32_t csc_bytes)
 	if (!k->judged)
 		return "errors";
 	if (s->half)
-		return half_columns_plan(c);
+		return bf16_columns_plan(c);
 	why = steps_find(c);
 	if (why)
 		return why;
@@ -418,8 +418,8 @@ static void memory_begin(Columns *c)
 	ins(e, "st.shared.v4.f32 [$], {0f00000000, 0f00000000, 0f00000000, 0f00000000}", add(e, l.i, k->memory));
 	loop_end(e, &l);
 	barrier_block(e);
-	if (c->half)
-		half_columns_begin(c);
+	if (c->bf16)
+		bf16_columns_begin(c);
 	else
 		lists_begin(c);
 	spent_begin(k);
@@ -436,8 +436,8 @@ void registers_derive(Columns *c)
 
 	c->reg.warp = op2(e, REG_R, "shr.u32", k->tid, imm(5));
 	c->reg.lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
-	if (c->half) {
-		half_registers(c);
+	if (c->bf16) {
+		bf16_registers(c);
 	} else {
 		c->reg.first_column = mul(e, k->member, c->block_cols);
 		c->reg.unit_group = divide(e, k->member, c->output_groups);
@@ -687,25 +687,25 @@ static void roles_emit(Columns *c, uint32_t output_weights)
 		side[i] = label(e);
 		ins(e, "@$ bra L#", same(e, c->reg.warp, imm(c->warps + i)), side[i]);
 	}
-	if (c->half)
-		half_workers(c);
+	if (c->bf16)
+		bf16_workers(c);
 	else
 		workers_emit(c);
 	for (uint32_t i = 0; i < SIDE_WARPS; i++) {
 		ins(e, "bra L#", c->done);
 		label_here(e, side[i]);
 		registers_derive(c);
-		if (c->half && i >= SIDE_TALLY) { /* a warp of each block that would be idle */
+		if (c->bf16 && i >= SIDE_TALLY) { /* a warp of each block that would be idle */
 			Reg is_last = same(e, k->member, imm(c->blocks - 1));
 			ins(e, i == SIDE_TALLY ? "@$ bra L#" : "@!$ bra L#", is_last, output_weights);
 		}
 		side_loop[i](c);
 	}
-	if (c->half) {
+	if (c->bf16) {
 		ins(e, "bra L#", c->done);
 		label_here(e, output_weights);
 		registers_derive(c);
-		half_output_weights_loop(c);
+		bf16_output_weights_loop(c);
 	}
 	label_here(e, c->done);
 	registers_derive(c);
@@ -731,8 +731,8 @@ const char *columns_text(const EmitSource *s, uint32_t csc_bytes, Arena *a, Buf 
 	c->done = label(e);
 	registers_begin(c);
 	memory_begin(c);
-	if (c->half)
-		half_weights_move(c, false);
+	if (c->bf16)
+		bf16_weights_move(c, false);
 	else
 		weights_move(c, false);
 	prefetch_first(c);
@@ -740,8 +740,8 @@ const char *columns_text(const EmitSource *s, uint32_t csc_bytes, Arena *a, Buf 
 	cluster_sync(c); /* memory of all blocks is ready */
 	roles_emit(c, output_weights);
 	cluster_sync(c); /* no block ends before all writes to it are done */
-	if (c->half)
-		half_weights_move(c, true);
+	if (c->bf16)
+		bf16_weights_move(c, true);
 	else
 		weights_move(c, true);
 	spent_store(k);
@@ -750,7 +750,7 @@ const char *columns_text(const EmitSource *s, uint32_t csc_bytes, Arena *a, Buf 
 	           "// columns: %u blocks of %u threads, %u bytes of shared memory, %u columns and %u rows a block, "
 	           "%u parts%s\n",
 	           c->blocks, own->threads, k->bytes, c->block_cols, k->block_rows, c->parts,
-	           c->half && c->half->shares > 1 ? ", columns shared" : "");
+	           c->bf16 && c->bf16->shares > 1 ? ", columns shared" : "");
 	kernel_wrap(e, out, sizeof(Job), own->threads, c->blocks);
 	*shape = (ColumnsShape){ .threads = own->threads, .shared = k->bytes };
 	return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* columns: the kernel for batches of one leaf of a network with one hidden layer and index lists, or in bf16 with
- * inputs of 0 and 1 (half_columns.c). A persistent kernel of one cluster: all weights and rule state stay in shared
+ * inputs of 0 and 1 (bf16_columns.c). A persistent kernel of one cluster: all weights and rule state stay in shared
  * memory.
  *
  *   steps of the device --columns.c--> Columns: plan --rows.c, gradient.c, side.c, tallies.c--> text
@@ -171,7 +171,7 @@ typedef struct Columns {
 	ColumnSmem smem;
 	ColumnRegs reg;
 	uint32_t done;            /* label: the end of the job */
-	struct HalfColumns *half; /* bf16; NULL: fp32 */
+	struct Bf16Columns *bf16; /* bf16; NULL: fp32 */
 } Columns;
 
 Reg cluster_address(Columns *c, Reg rank, Reg at);  /* of shared memory `at` in another block (mapa) */
@@ -263,10 +263,10 @@ void score_loop(Columns *c);
 Reg next_in_cycle(Columns *c, Reg cycle);                     /* number of the next update in the cycle */
 void chunk_load(Columns *c, Reg number, Reg rows, Reg cases); /* of an update; cases: D */
 
-/* ---- half_columns.c: bf16 ---- */
+/* ---- bf16_columns.c: bf16 ---- */
 
 /* Offsets in shared memory, and distances there: bytes. Tiles of fp32 are fragments: [lane][4]. */
-typedef struct HalfSmem {
+typedef struct Bf16Smem {
 	uint32_t input_w, input_w_row;            /* bf16 input weights of the block's columns: [input][column] */
 	uint32_t hidden_start;                    /* weights from the true unit: initial values of sums */
 	uint32_t input_master, input_master_size; /* fp32 tiles of the block's inputs: [variable][tile] */
@@ -279,11 +279,11 @@ typedef struct HalfSmem {
 	uint32_t delta_bf16, delta_row;           /* deltas of outputs: [row][output] */
 	uint32_t hidden_delta, hidden_delta_row;  /* deltas of the block's columns: [row of all][column] */
 	uint32_t slice_sums;                      /* gradients of the block's tiles: [slice][tile] */
-} HalfSmem;
+} Bf16Smem;
 
 /* Weights are tiles of 16 rows by 8 columns, as a warp has their gradient: input weights of inputs by columns, output
  * weights of outputs by units. */
-typedef struct HalfColumns {
+typedef struct Bf16Columns {
 	const InputColumns *input;
 	uint32_t shares;                   /* blocks that have the same columns; each has a share of the rows and inputs */
 	uint32_t col_tiles;                /* of a block's columns */
@@ -298,39 +298,39 @@ typedef struct HalfColumns {
 	uint32_t row_tiles;                /* of a block's rows: 16 each */
 	uint32_t row_warps;                /* warps that share a tile of rows */
 	uint32_t output_w_bytes;           /* new output weights that a block gets in an update */
-	HalfSmem smem;
+	Bf16Smem smem;
 	Reg group, share; /* registers: which columns; which share */
-} HalfColumns;
+} Bf16Columns;
 
-uint32_t half_columns_each(uint32_t hidden, uint32_t blocks); /* of a block: a multiple of 8 */
-const char *half_columns_plan(Columns *c);
-void half_columns_begin(Columns *c);
-void half_registers(Columns *c); /* bf16 part of registers_derive */
-void half_weights_move(Columns *c, bool out);
-void half_workers(Columns *c);
-void half_input_w_wait(Columns *c);             /* input weights of this update are there */
-Reg half_first_tile(Columns *c);                /* of input weights: number of the block's first tile */
-Reg half_block_tile(Columns *c, uint32_t slot); /* of output weights: number of the block's tile */
+uint32_t bf16_columns_each(uint32_t hidden, uint32_t blocks); /* of a block: a multiple of 8 */
+const char *bf16_columns_plan(Columns *c);
+void bf16_columns_begin(Columns *c);
+void bf16_registers(Columns *c); /* bf16 part of registers_derive */
+void bf16_weights_move(Columns *c, bool out);
+void bf16_workers(Columns *c);
+void bf16_input_w_wait(Columns *c);             /* input weights of this update are there */
+Reg bf16_first_tile(Columns *c);                /* of input weights: number of the block's first tile */
+Reg bf16_block_tile(Columns *c, uint32_t slot); /* of output weights: number of the block's tile */
 
 enum { SLICES_KEPT = 8 }; /* whose sums a warp has in registers */
-enum { HALF_CHAINS = 7 }; /* tiles that two warps divide, at most: each needs a named barrier */
+enum { BF16_CHAINS = 7 }; /* tiles that two warps divide, at most: each needs a named barrier */
 
-/* ---- half_passes.c ---- */
+/* ---- bf16_passes.c ---- */
 
-void half_hidden(Columns *c); /* activations of the block's columns */
-void half_rows_pass(Columns *c);
-void half_transpose_inputs(Columns *c); /* bits of inputs, for the gradient; by warps without rows */
+void bf16_hidden(Columns *c); /* activations of the block's columns */
+void bf16_rows_pass(Columns *c);
+void bf16_transpose_inputs(Columns *c); /* bits of inputs, for the gradient; by warps without rows */
 
-/* ---- half_changes.c ---- */
+/* ---- bf16_weights.c ---- */
 
-void half_slice_sums(Columns *c, uint32_t first, uint32_t warps); /* output gradient, to the blocks of the tiles */
-void half_output_weights_loop(Columns *c);                        /* the block's output weights: loop of a side warp */
+void bf16_slice_sums(Columns *c, uint32_t first, uint32_t warps); /* output gradient, to the blocks of the tiles */
+void bf16_output_weights_loop(Columns *c);                        /* the block's output weights: loop of a side warp */
 /* Input weights: gradient and rule. Each warp has all slices of its tiles; or two warps divide the slices of a tile: a
  * warp without rows, which may begin before all deltas have arrived, has the first half, one with rows the rest. */
-void half_input_weights(Columns *c);
-struct InputTiles *half_input_begin(Columns *c, uint32_t half);
-void half_input_first(Columns *c, const struct InputTiles *x);
-void half_input_second(Columns *c);
+void bf16_input_weights(Columns *c);
+struct InputTiles *bf16_input_begin(Columns *c, uint32_t half);
+void bf16_input_first(Columns *c, const struct InputTiles *x);
+void bf16_input_second(Columns *c);
 
 /* ---- tallies.c ---- */
 

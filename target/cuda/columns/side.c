@@ -131,7 +131,7 @@ static void targets_copy(Columns *c, const Ahead *a, Reg to, Reg rows)
 static void inputs_copy(Columns *c, const Ahead *a, Reg to)
 {
 	remark(c->k->e, "inputs of an update");
-	if (c->half) {
+	if (c->bf16) {
 		bits_copy(c, a, to);
 	} else {
 		image_copy(c, a->cycle, to);
@@ -201,10 +201,10 @@ void prefetch_loop(Columns *c)
 
 	ins(e, "mov.u32 $, $", a.cycle, next_in_cycle(c, a.cycle));
 	tables_load(c, &a);
-	if (c->half)
+	if (c->bf16)
 		inputs_copy(c, &a, next_cases(c));
 	UpdateLoop l = updates_begin(c);
-	if (!c->half)
+	if (!c->bf16)
 		inputs_copy(c, &a, next_cases(c));
 	rest_copy(c, &a, next_cases(c));
 	/* advance: tables of the update after the next one, and of the one after that */
@@ -214,15 +214,15 @@ void prefetch_loop(Columns *c)
 	param_number_load(c, a.cycle, a.param);
 	chunk_load(c, next_in_cycle(c, a.cycle), a.after, a.cases);
 	ins(e, "cp.async.wait_all");
-	if (c->half)
+	if (c->bf16)
 		warps_arrive(c, imm(NAMED_OUTPUTS), c->warps + 1);
 	go_wait(c);
-	if (c->half)
+	if (c->bf16)
 		warps_arrive(c, imm(NAMED_TRANSPOSED), c->warps + 1);
-	for (uint32_t p = 0; p < c->parts && !c->half; p++) /* no block is an update behind: sync.c */
+	for (uint32_t p = 0; p < c->parts && !c->bf16; p++) /* no block is an update behind: sync.c */
 		bar_wait(c, bar_address(c, BAR_DELTA + p), c->reg.parity);
-	warps_sync(c, imm(NAMED_END), c->warps + (c->half ? 2 : 1));
-	if (c->half)
+	warps_sync(c, imm(NAMED_END), c->warps + (c->bf16 ? 2 : 1));
+	if (c->bf16)
 		inputs_copy(c, &a, c->reg.cases); /* of the update after the next one; its targets come after SCORED */
 	bar_wait(c, alternate_bar(c, BAR_SCORED), c->reg.pair_parity); /* targets may be overwritten */
 	updates_end(c, &l);
@@ -265,13 +265,13 @@ void score_loop(Columns *c)
 		Reg within = add(e, c->reg.lane, imm(32 * t)), row = batch_row(c, within);
 		one->row0 = op2(e, REG_R, "sub.u32", row, within);
 		one->my_rows = op3(e, REG_R, "selp.u32", imm(k->block_rows), imm(0), less(e, row, c->reg.rows));
-		if (c->half && t + 1 == c->lane_block_rows) {
+		if (c->bf16 && t + 1 == c->lane_block_rows) {
 			one->bad_known = checked_send;
 			one->bad_of = c;
 		}
 		judge_row(one, within);
 	}
-	if (!c->half)
+	if (!c->bf16)
 		checked_send(c, one->bad);
 	bar_arrive_warp(c, alternate_bar(c, BAR_SCORED));
 	updates_end(c, &l);

@@ -149,7 +149,7 @@ void warps_sync(Columns *c, Reg named, uint32_t warps) { ins(c->k->e, "bar.sync 
 
 void warps_arrive(Columns *c, Reg named, uint32_t warps) { ins(c->k->e, "bar.arrive $, #", named, warps * 32); }
 
-uint32_t stop_words(const Columns *c) { return c->half && c->half->tile_warps > 1 ? c->half->tile_warps : 0; }
+uint32_t stop_words(const Columns *c) { return c->bf16 && c->bf16->tile_warps > 1 ? c->bf16->tile_warps : 0; }
 
 void go_wait(Columns *c)
 {

@@ -25,7 +25,7 @@ static SliceSum slice_sum_new(Columns *c, Reg tile)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	Reg down = divide(e, tile, h->unit_tiles), across = modulo(e, tile, h->unit_tiles, down);
 	Reg slot = divide(e, tile, c->blocks), rank = modulo(e, tile, c->blocks, slot);
 	Reg to = add(e, mad(e, slot, TILE, mad(e, c->reg.lane, 16, k->memory)), imm(h->smem.slice_sums));
@@ -39,12 +39,12 @@ static SliceSum slice_sum_new(Columns *c, Reg tile)
 	return x;
 }
 
-void half_slice_sums(Columns *c, uint32_t first, uint32_t warps)
+void bf16_slice_sums(Columns *c, uint32_t first, uint32_t warps)
 {
 	enum { AT_ONCE = 2 };
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	uint32_t tiles = h->output_tiles * h->unit_tiles, at_once = tiles % (AT_ONCE * warps) == 0 ? AT_ONCE : 1;
 	Reg zero[4];
 
@@ -104,7 +104,7 @@ static void tile_send(Columns *c, Reg down, Reg across, const Reg w[4])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	Reg base = add(e, mad(e, op2(e, REG_R, "xor.b32", c->reg.parity, imm(1)), h->smem.output_w_size, k->memory),
 	               imm(h->smem.output_w));
 	Reg row = mad(e, op2(e, REG_R, "and.b32", c->reg.lane, imm(1)), 8, k->half->row_of_lane), q[4], v[4], half[2], bar;
@@ -141,8 +141,8 @@ static void block_tile_update(Columns *c, const PlaceNumbers *n, uint32_t slot)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
-	Reg tile = half_block_tile(c, slot), down = divide(e, tile, h->unit_tiles),
+	const Bf16Columns *h = c->bf16;
+	Reg tile = bf16_block_tile(c, slot), down = divide(e, tile, h->unit_tiles),
 		across = modulo(e, tile, h->unit_tiles, down);
 	Reg at = mad(e, c->reg.lane, 16, k->memory), sum[4], (*x)[4];
 
@@ -166,19 +166,19 @@ static void block_tile_update(Columns *c, const PlaceNumbers *n, uint32_t slot)
 static void slice_sums_expect(Columns *c)
 {
 	Emit *e = c->k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	uint32_t other = if_begin(e, same(e, c->reg.lane, imm(0)));
 	Reg tiles = op1(e, REG_R, "mov.u32", imm(0));
 
 	for (uint32_t slot = 0; slot < h->block_tiles; slot++)
-		ins(e, "@$ add.u32 $, $, 1", less(e, half_block_tile(c, slot), imm(h->output_tiles * h->unit_tiles)), tiles,
+		ins(e, "@$ add.u32 $, $, 1", less(e, bf16_block_tile(c, slot), imm(h->output_tiles * h->unit_tiles)), tiles,
 		    tiles);
 	bar_expect(c, BAR_DELTA, mul(e, tiles, h->slices * TILE));
 	if_end(e, other);
 }
 
 /* Parameters in shared memory are those of this update until the prefetching warp passes NAMED_END. */
-void half_output_weights_loop(Columns *c)
+void bf16_output_weights_loop(Columns *c)
 {
 	Emit *e = c->k->e;
 
@@ -189,7 +189,7 @@ void half_output_weights_loop(Columns *c)
 	PlaceNumbers n = params_load(c, c->output_panel);
 	bar_wait(c, bar_address(c, BAR_DELTA), c->reg.parity);
 	slice_sums_expect(c);
-	for (uint32_t slot = 0; slot < c->half->block_tiles; slot++)
+	for (uint32_t slot = 0; slot < c->bf16->block_tiles; slot++)
 		block_tile_update(c, &n, slot);
 	warps_arrive(c, imm(NAMED_END), c->warps + 2);
 	updates_end(c, &l);
@@ -226,7 +226,7 @@ static void slice_multiply(Columns *c, const InputTiles *x, uint32_t slice, cons
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 
 	for (uint32_t j = 0; j < h->col_tiles; j++) {
 		Reg d[4], *own = x->own[slice * h->col_tiles + j];
@@ -255,7 +255,7 @@ static void slices_multiply(Columns *c, const InputTiles *x, uint32_t ahead)
 static void slices_join(Columns *c, const InputTiles *x)
 {
 	Emit *e = c->k->e;
-	uint32_t tiles = c->half->col_tiles;
+	uint32_t tiles = c->bf16->col_tiles;
 
 	for (uint32_t s = 0; s < x->slices; s++) {
 		Reg is = less(e, mul(e, add(e, x->first, imm(s)), SLICE), c->reg.rows);
@@ -270,7 +270,7 @@ static void slices_join(Columns *c, const InputTiles *x)
 static Reg other_share(Columns *c, uint32_t i)
 {
 	Emit *e = c->k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	Reg share = add(e, h->share, imm(i + 1));
 
 	share = op3(e, REG_R, "selp.u32", share, add(e, share, imm(-h->shares)), less(e, share, imm(h->shares)));
@@ -283,7 +283,7 @@ static void tile_publish(Columns *c, Reg row, uint32_t j, const Reg w[4])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	Reg own = add(e, k->half->col_of_lane, imm(8 * j)), bar = bar_address(c, BAR_INPUT_W);
 	Reg to = add(e, mad(e, row, h->smem.input_w_row, mad(e, own, 2, k->memory)), imm(h->smem.input_w)), half[2];
 	Reg start = add(e, mad(e, own, 4, k->memory), imm(h->smem.hidden_start));
@@ -324,7 +324,7 @@ static void tile_publish(Columns *c, Reg row, uint32_t j, const Reg w[4])
 static void weights_load(Columns *c, InputTiles *x)
 {
 	Emit *e = c->k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 
 	x->rule = params_load(c, c->input_panel);
 	for (uint32_t j = 0; j < h->col_tiles; j++) {
@@ -340,8 +340,8 @@ static void input_tiles_update(Columns *c, const InputTiles *x)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
-	Reg row = mad(e, add(e, half_first_tile(c), x->tile), 16, k->half->row_of_lane);
+	const Bf16Columns *h = c->bf16;
+	Reg row = mad(e, add(e, bf16_first_tile(c), x->tile), 16, k->half->row_of_lane);
 
 	spent(k, SPENT_KINDS + 8);
 	if (h->shares > 1) { /* blocks without rows have used the old weights when their slice sums are here */
@@ -357,7 +357,7 @@ static void input_tiles_update(Columns *c, const InputTiles *x)
 
 static void input_tiles_put(Columns *c, const InputTiles *x)
 {
-	for (uint32_t j = 0; j < c->half->col_tiles; j++)
+	for (uint32_t j = 0; j < c->bf16->col_tiles; j++)
 		quad_put(c, &x->weight[j]);
 }
 
@@ -366,10 +366,10 @@ static InputTiles *input_tiles_new(Columns *c, Reg tile, uint32_t first)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	Arena *a = &k->s->cx->scratch;
 	InputTiles *x = NEW(a, 1, InputTiles);
-	Reg input = mul(e, add(e, half_first_tile(c), tile), 16), row = add(e, c->reg.lane, imm(first * SLICE));
+	Reg input = mul(e, add(e, bf16_first_tile(c), tile), 16), row = add(e, c->reg.lane, imm(first * SLICE));
 
 	*x = (InputTiles){ .tile = tile, .first = reg(e, REG_R), .a = reg(e, REG_R), .b = reg(e, REG_R) };
 	for (x->slices = SLICES_KEPT / h->col_tiles; h->slices / h->tile_warps % x->slices;)
@@ -390,18 +390,18 @@ static InputTiles *input_tiles_new(Columns *c, Reg tile, uint32_t first)
 static Reg tiles_down(Columns *c)
 {
 	Emit *e = c->k->e;
-	const HalfColumns *h = c->half;
-	Reg first = half_first_tile(c), end = op2(e, REG_R, "max.u32", first, imm(h->input_tiles));
+	const Bf16Columns *h = c->bf16;
+	Reg first = bf16_first_tile(c), end = op2(e, REG_R, "max.u32", first, imm(h->input_tiles));
 
 	return op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", end, first), imm(h->block_input_tiles));
 }
 
 /* ---- a warp has all slices of its tiles ---- */
 
-void half_input_weights(Columns *c)
+void bf16_input_weights(Columns *c)
 {
 	Emit *e = c->k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 
 	go_wait(c);
 	remark(e, "weights from inputs, bf16");
@@ -431,7 +431,7 @@ enum { SLICES_AHEAD = 4 }; /* whose fragments of inputs are made before deltas a
 /* Named barrier of the two warps of a tile: one that is free. Of 16, 1, 2, 4, 6 and 8 to 11 have other uses. */
 static Reg chain_named(Columns *c, Reg tile)
 {
-	const uint32_t named = 0x0fedc753; /* 4 bits each: HALF_CHAINS of them */
+	const uint32_t named = 0x0fedc753; /* 4 bits each: BF16_CHAINS of them */
 	Emit *e = c->k->e;
 
 	return op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", imm(named), mul(e, tile, 4)), imm(15));
@@ -441,8 +441,8 @@ static Reg prefix_at(Columns *c, Reg tile)
 {
 	Emit *e = c->k->e;
 
-	return add(e, mad(e, tile, c->half->col_tiles * TILE, mad(e, c->reg.lane, 16, c->k->memory)),
-	           imm(c->half->smem.prefix));
+	return add(e, mad(e, tile, c->bf16->col_tiles * TILE, mad(e, c->reg.lane, 16, c->k->memory)),
+	           imm(c->bf16->smem.prefix));
 }
 
 /* Number of the warp's tile. */
@@ -457,11 +457,11 @@ static Reg has_tile(Columns *c, uint32_t half)
 }
 
 /* A warp without a tile makes fragments of another one's: registers defined in a branch would be live all the time. */
-InputTiles *half_input_begin(Columns *c, uint32_t half)
+InputTiles *bf16_input_begin(Columns *c, uint32_t half)
 {
 	Emit *e = c->k->e;
-	const HalfColumns *h = c->half;
-	Reg last = op2(e, REG_R, "sub.u32", imm(h->input_tiles - 1), half_first_tile(c));
+	const Bf16Columns *h = c->bf16;
+	Reg last = op2(e, REG_R, "sub.u32", imm(h->input_tiles - 1), bf16_first_tile(c));
 	InputTiles *x = input_tiles_new(c, op2(e, REG_R, "min.s32", warp_tile(c, half), last), half * (h->slices / 2));
 
 	for (uint32_t s = 0; s < min_u32(SLICES_AHEAD, x->slices); s++)
@@ -470,7 +470,7 @@ InputTiles *half_input_begin(Columns *c, uint32_t half)
 }
 
 /* Waits for deltas. The word that comes with them says whether the job goes on. */
-static void half_multiply(Columns *c, const InputTiles *x, uint32_t half)
+static void bf16_multiply(Columns *c, const InputTiles *x, uint32_t half)
 {
 	Emit *e = c->k->e;
 
@@ -481,14 +481,14 @@ static void half_multiply(Columns *c, const InputTiles *x, uint32_t half)
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", stop, imm(0)), c->done);
 }
 
-void half_input_first(Columns *c, const InputTiles *x)
+void bf16_input_first(Columns *c, const InputTiles *x)
 {
 	Emit *e = c->k->e;
 	uint32_t end = label(e), none = if_begin(e, has_tile(c, 0));
 
-	half_multiply(c, x, 0);
+	bf16_multiply(c, x, 0);
 	slices_join(c, x);
-	for (uint32_t j = 0; j < c->half->col_tiles; j++)
+	for (uint32_t j = 0; j < c->bf16->col_tiles; j++)
 		store_quad(e, "shared", prefix_at(c, x->tile), j * TILE, x->sum[j]);
 	warps_arrive(c, chain_named(c, x->tile), 2);
 	ins(e, "bra L#", end);
@@ -498,16 +498,16 @@ void half_input_first(Columns *c, const InputTiles *x)
 	bar_arrive_warp(c, bar_address(c, BAR_INPUT_W));
 }
 
-void half_input_second(Columns *c)
+void bf16_input_second(Columns *c)
 {
 	Emit *e = c->k->e;
 	uint32_t end = label(e), none = if_begin(e, has_tile(c, 1));
-	InputTiles *x = half_input_begin(c, 1);
+	InputTiles *x = bf16_input_begin(c, 1);
 
-	half_multiply(c, x, 1);
+	bf16_multiply(c, x, 1);
 	weights_load(c, x);
 	warps_sync(c, chain_named(c, x->tile), 2);
-	for (uint32_t j = 0; j < c->half->col_tiles; j++)
+	for (uint32_t j = 0; j < c->bf16->col_tiles; j++)
 		load_quad_to(e, "shared", x->sum[j], prefix_at(c, x->tile), j * TILE);
 	slices_join(c, x);
 	input_tiles_update(c, x);

@@ -28,7 +28,7 @@ static void pair_load(Emit *e, Reg v[2], Reg at, uint32_t offset)
 static void rows_fragments(Columns *c, Reg row, uint32_t first, uint32_t steps, Reg (*f)[4])
 {
 	Kernel *k = c->k;
-	Reg at = bits_row_at(update_kernel(c), c->half->input, row);
+	Reg at = bits_row_at(update_kernel(c), c->bf16->input, row);
 
 	for (uint32_t step = 0; step < steps; step += 2) {
 		Reg word[2];
@@ -44,9 +44,9 @@ static void hidden_start(Columns *c, Reg (*sum)[4])
 	Emit *e = k->e;
 	Reg at = mad(e, k->half->col_of_lane, 4, k->memory);
 
-	for (uint32_t j = 0; j < c->half->col_tiles; j++) {
+	for (uint32_t j = 0; j < c->bf16->col_tiles; j++) {
 		Reg start[2];
-		pair_load(e, start, at, c->half->smem.hidden_start + 32 * j);
+		pair_load(e, start, at, c->bf16->smem.hidden_start + 32 * j);
 		for (uint32_t i = 0; i < 4; i++)
 			sum[j][i] = op1(e, REG_F, "mov.f32", start[i % 2]);
 	}
@@ -58,7 +58,7 @@ static void hidden_sums(Columns *c, Reg row, bool waits, Reg (*sum)[4])
 	enum { AT_ONCE = 14, LOADS = 4 }; /* steps; loads in flight */
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	Reg b = add(e, mad(e, c->reg.lane, h->smem.input_w_row, k->memory), imm(h->smem.input_w)), f[AT_ONCE][4];
 	Reg w[AT_ONCE / 2 * MAX_COLUMNS / 8][4];
 	uint32_t steps = (uint32_t)ceil_div(c->inputs, 16);
@@ -68,7 +68,7 @@ static void hidden_sums(Columns *c, Reg row, bool waits, Reg (*sum)[4])
 		rows_fragments(c, row, first, some, f);
 		if (!first) {
 			if (waits)
-				half_input_w_wait(c);
+				bf16_input_w_wait(c);
 			hidden_start(c, sum);
 		}
 		for (uint32_t n = 0; n < loads + LOADS; n++) {
@@ -87,7 +87,7 @@ static void hidden_send(Columns *c, Reg row, uint32_t j, Reg sum[4])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	Reg owner = divide(e, row, k->block_rows), within = modulo(e, row, k->block_rows, owner);
 	Reg tile = mad(e, h->group, h->col_tiles, imm(j)), at = mad(e, divide(e, within, 16), act_across(c), tile);
 	Reg to = add(e, mad(e, at, ACT_TILE, mad(e, c->reg.lane, 16, k->memory)), imm(h->smem.act));
@@ -100,7 +100,7 @@ static void hidden_send(Columns *c, Reg row, uint32_t j, Reg sum[4])
 
 static void hidden_tile(Columns *c, Reg row)
 {
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	Reg sum[MAX_COLUMNS / 8][4];
 
 	hidden_sums(c, row, h->once, sum);
@@ -110,17 +110,17 @@ static void hidden_tile(Columns *c, Reg row)
 
 /* Blocks with the same columns alternate over tiles of rows. All warps wait for input weights, so that none of the
  * block is still in the update before. */
-void half_hidden(Columns *c)
+void bf16_hidden(Columns *c)
 {
 	Emit *e = c->k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	Reg first = mul(e, mad(e, c->reg.warp, h->shares, h->share), 16);
 	Reg is = op2(e, REG_P, "and.pred", c->reg.has_columns, less(e, first, c->reg.rows));
 	uint32_t end = label(e);
 
 	remark(e, "activations of %u columns in %u blocks, bf16", c->block_cols, h->shares);
 	if (!h->once)
-		half_input_w_wait(c);
+		bf16_input_w_wait(c);
 	uint32_t none = if_begin(e, is);
 	if (h->once) {
 		hidden_tile(c, first);
@@ -132,22 +132,22 @@ void half_hidden(Columns *c)
 	}
 	if_end(e, none);
 	if (h->once)
-		half_input_w_wait(c);
+		bf16_input_w_wait(c);
 	label_here(e, end);
 }
 
 /* Transposes the block's inputs, of all rows: squares of 32 by 32 bits. A warp has two at a time: instruction-level
  * parallelism. */
-void half_transpose_inputs(Columns *c)
+void bf16_transpose_inputs(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	uint32_t first = c->pass_warps < c->warps ? c->pass_warps : 0, warps = c->warps - first;
 	uint32_t words = h->block_input_tiles / 2 + 1, squares = h->slices * words;
 	uint32_t at_once = min_u32(SQUARES_TURNED, (uint32_t)ceil_div(squares, warps));
 	Reg row = place_column(e, c->reg.lane), x[SQUARES_TURNED], is[SQUARES_TURNED], to[SQUARES_TURNED];
-	Reg first_word = add(e, divide(e, half_first_tile(c), 2), imm(h->input->word));
+	Reg first_word = add(e, divide(e, bf16_first_tile(c), 2), imm(h->input->word));
 
 	remark(e, "words of inputs");
 	uint32_t none = if_begin(e, c->reg.has_columns);
@@ -193,7 +193,7 @@ typedef struct Side {
 static Side side_of(Columns *c, const RowTile *x, uint32_t cols)
 {
 	Emit *e = c->k->e;
-	Side s = { .tiles = (uint32_t)ceil_div(ceil_div(cols, 8), c->half->row_warps) };
+	Side s = { .tiles = (uint32_t)ceil_div(ceil_div(cols, 8), c->bf16->row_warps) };
 
 	s.first = mul(e, x->side, s.tiles);
 	s.col = mad(e, s.first, 8, c->k->half->col_of_lane);
@@ -204,7 +204,7 @@ static RowTile row_tile(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	RowTile x = { .tile = divide(e, c->reg.warp, h->row_warps) };
 
 	x.side = modulo(e, c->reg.warp, h->row_warps, x.tile);
@@ -232,7 +232,7 @@ static void act_load(Columns *c, Reg at, uint32_t tile, Reg v[2][2])
 static void acts_store(Columns *c, const RowTile *x, Reg (*f)[4])
 {
 	Emit *e = c->k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	uint32_t steps = (uint32_t)ceil_div(c->hidden, 16);
 	Reg own = mad(e, x->side, 16, c->k->half->col_of_lane), at = mad(e, x->side, 32, x->act_h), is[4];
 
@@ -261,7 +261,7 @@ static void output_w_load(Columns *c, const RowTile *x, const Side *side, bool b
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	uint32_t across = c->half->smem.output_w_tile, tile = by_depth ? across : 8 * 16;
+	uint32_t across = c->bf16->smem.output_w_tile, tile = by_depth ? across : 8 * 16;
 	Reg col = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", c->reg.lane, imm(by_depth ? 4 : 3)), imm(1));
 	Reg row = by_depth ? op2(e, REG_R, "and.b32", c->reg.lane, imm(15))
 	                   : mad(e, op2(e, REG_R, "shr.u32", c->reg.lane, imm(4)), 8,
@@ -289,7 +289,7 @@ static void outputs_sums(Columns *c, const RowTile *x, const Side *side, Reg (*f
 	for (uint32_t j = 0; j < side->tiles; j++) {
 		Reg start[2] = { imm_f(0), imm_f(0) };
 		if (c->output_panel->bias != NO_BIAS)
-			pair_load(e, start, mad(e, side->col, 4, x->to), c->half->smem.output_start + 32 * j);
+			pair_load(e, start, mad(e, side->col, 4, x->to), c->bf16->smem.output_start + 32 * j);
 		for (uint32_t i = 0; i < 4; i++)
 			sum[j][i] = op1(e, REG_F, "mov.f32", start[i % 2]);
 	}
@@ -312,7 +312,7 @@ static void outputs_end(Columns *c, const RowTile *x, const Side *side, Sums *su
 {
 	Kernel *k = c->k, *one = update_kernel(c);
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 
 	for (uint32_t i = 0; i < 2 * side->tiles; i++) {
 		uint32_t j = i / 2, r = i % 2;
@@ -360,7 +360,7 @@ static Reg hidden_bar(Columns *c, Reg row)
 	Emit *e = c->k->e;
 	Reg bar = bar_address(c, BAR_HIDDEN);
 
-	if (c->half->tile_warps == 1)
+	if (c->bf16->tile_warps == 1)
 		return bar;
 	return op3(e, REG_R, "selp.u32", bar, bar_address(c, BAR_HIDDEN + 1), less(e, row, imm(c->rows / 2)));
 }
@@ -370,7 +370,7 @@ static void hidden_back(Columns *c, const RowTile *x, Reg first, uint32_t side_t
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	Reg col = mad(e, first, 8, add(e, k->half->col_of_lane, imm(8 * j))), is = imm(1);
 
 	if (side_tiles * h->row_warps > hidden_tiles(c))
@@ -392,7 +392,7 @@ static void back_pass(Columns *c, const RowTile *x, Back *b)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	uint32_t steps = (uint32_t)ceil_div(c->outputs, 16);
 	Reg sum[TILES_WIDE][4], at = add(e, mad(e, x->base, h->smem.delta_row, k->memory), imm(h->smem.delta_bf16));
 
@@ -421,7 +421,7 @@ static void rows_none(Columns *c, const RowTile *x)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	Side side = side_of(c, x, c->outputs);
 	Reg at = mad(e, x->row, h->smem.delta_row, mad(e, side.col, 2, k->memory));
 
@@ -429,7 +429,7 @@ static void rows_none(Columns *c, const RowTile *x)
 		ins(e, "st.shared.u32 [$+#], 0", at, h->smem.delta_bf16 + 8 * (i % 2) * h->smem.delta_row + 16 * (i / 2));
 }
 
-void half_rows_pass(Columns *c)
+void bf16_rows_pass(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
@@ -440,7 +440,7 @@ void half_rows_pass(Columns *c)
 	Sums sums = { .row = x.row, .col = side.col, .has_targets = k->half->y_bits };
 	Back *b = NEW(&k->s->cx->scratch, 1, Back);
 
-	remark(e, "outputs and deltas: %u warps have 16 rows", c->half->row_warps);
+	remark(e, "outputs and deltas: %u warps have 16 rows", c->bf16->row_warps);
 	ins(e, "@!$ bra L#", any, past);
 	outputs_sums(c, &x, &side, f, sums.sum);
 	for (uint32_t r = 0; r < 2 && sums.has_targets; r++)
@@ -448,8 +448,8 @@ void half_rows_pass(Columns *c)
 	back_load(c, &x, b);
 	acts_store(c, &x, f);
 	outputs_end(c, &x, &side, &sums);
-	if (c->half->row_warps > 1)
-		warps_sync(c, add(e, x.tile, imm(NAMED_TILES)), c->half->row_warps);
+	if (c->bf16->row_warps > 1)
+		warps_sync(c, add(e, x.tile, imm(NAMED_TILES)), c->bf16->row_warps);
 	else
 		ins(e, "bar.warp.sync 0xffffffff");
 	if (others)

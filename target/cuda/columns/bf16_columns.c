@@ -54,7 +54,7 @@ static const char *steps_find(Columns *c)
 		bool a = bits_of(k, g->a, g->a_col), b = bits_of(k, g->c, g->c_col);
 		*(a || b ? &c->step.input_gradient : &c->step.output_gradient) = g;
 		if (a || b)
-			c->half->input = a ? bits_of(k, g->a, g->a_col) : bits_of(k, g->c, g->c_col);
+			c->bf16->input = a ? bits_of(k, g->a, g->a_col) : bits_of(k, g->c, g->c_col);
 	}
 	if (!c->step.input_gradient || !c->step.output_gradient || !bits_of(k, c->step.hidden->a, c->step.hidden->a_col))
 		return "inputs";
@@ -97,7 +97,7 @@ static bool splits(uint32_t cols, uint32_t split)
 static void plan_rows(Columns *c)
 {
 	Kernel *k = c->k;
-	HalfColumns *h = c->half;
+	Bf16Columns *h = c->bf16;
 
 	k->block_rows = (uint32_t)round_up(ceil_div(k->s->leaf_rows, c->blocks), 32);
 	c->parts = 1;
@@ -113,14 +113,14 @@ static void plan_rows(Columns *c)
 	c->pass_warps = h->row_tiles * h->row_warps;
 	h->once = c->rows <= 16 * c->warps * h->shares;
 	bool two =
-		h->block_input_tiles <= min_u32(c->pass_warps, c->warps - c->pass_warps) && h->block_input_tiles <= HALF_CHAINS;
+		h->block_input_tiles <= min_u32(c->pass_warps, c->warps - c->pass_warps) && h->block_input_tiles <= BF16_CHAINS;
 	h->tile_warps = two && h->slices % 2 == 0 && h->slices / 2 * h->col_tiles <= SLICES_KEPT ? 2 : 1;
 }
 
 static void plan_memory(Columns *c)
 {
 	Kernel *k = c->k;
-	HalfColumns *h = c->half;
+	Bf16Columns *h = c->bf16;
 	uint32_t values = 1 + plan_states(c), bias = c->output_panel->bias != NO_BIAS;
 
 	plan_cases_begin(c);
@@ -149,16 +149,16 @@ static void plan_memory(Columns *c)
 	h->smem.slice_sums = take(c, (uint64_t)h->slices * h->smem.block_master_size);
 }
 
-uint32_t half_columns_each(uint32_t hidden, uint32_t blocks)
+uint32_t bf16_columns_each(uint32_t hidden, uint32_t blocks)
 {
 	return 8 * (uint32_t)ceil_div(ceil_div(hidden, 8), blocks);
 }
 
-const char *half_columns_plan(Columns *c)
+const char *bf16_columns_plan(Columns *c)
 {
 	Kernel *k = c->k;
 	const EmitSource *s = k->s;
-	HalfColumns *h = c->half = NEW(&s->cx->scratch, 1, HalfColumns);
+	Bf16Columns *h = c->bf16 = NEW(&s->cx->scratch, 1, Bf16Columns);
 
 	k->half = NEW(&s->cx->scratch, 1, Half);
 	k->e->near = true;
@@ -172,7 +172,7 @@ const char *half_columns_plan(Columns *c)
 	c->input_panel = &s->panel[c->step.input_gradient->panel];
 	c->output_panel = &s->panel[c->step.output_gradient->panel];
 	plan_sizes(c);
-	c->block_cols = half_columns_each(c->hidden, c->blocks);
+	c->block_cols = bf16_columns_each(c->hidden, c->blocks);
 	c->block_quads = c->block_cols / 4;
 	why = steps_check(c);
 	if (why)
@@ -200,14 +200,14 @@ const char *half_columns_plan(Columns *c)
 
 /* ---- prologue and epilogue of a job ---- */
 
-void half_registers(Columns *c)
+void bf16_registers(Columns *c)
 {
 	Emit *e = c->k->e;
 	Half *h = c->k->half;
 
-	c->half->group = divide(e, c->k->member, c->half->shares);
-	c->half->share = modulo(e, c->k->member, c->half->shares, c->half->group);
-	c->reg.first_column = mul(e, c->half->group, c->block_cols);
+	c->bf16->group = divide(e, c->k->member, c->bf16->shares);
+	c->bf16->share = modulo(e, c->k->member, c->bf16->shares, c->bf16->group);
+	c->reg.first_column = mul(e, c->bf16->group, c->block_cols);
 	h->warp = c->reg.warp;
 	h->lane = c->reg.lane;
 	h->row_of_lane = op2(e, REG_R, "shr.u32", c->reg.lane, imm(2));
@@ -216,7 +216,7 @@ void half_registers(Columns *c)
 }
 
 /* The column of ones, for the weights from the true unit. */
-void half_columns_begin(Columns *c)
+void bf16_columns_begin(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
@@ -226,8 +226,8 @@ void half_columns_begin(Columns *c)
 	Reg one = reg(e, REG_H);
 	Loop l = loop_begin(e, k->tid, imm(k->block_rows), k->s->threads);
 	ins(e, "mov.u16 $, 0x3f80", one);
-	ins(e, "st.shared.u16 [$+#], $", mad(e, l.i, c->half->smem.act_row, k->memory),
-	    c->half->smem.act_bf16 + 2 * c->hidden, one);
+	ins(e, "st.shared.u16 [$+#], $", mad(e, l.i, c->bf16->smem.act_row, k->memory),
+	    c->bf16->smem.act_bf16 + 2 * c->hidden, one);
 	loop_end(e, &l);
 }
 
@@ -273,7 +273,7 @@ static void place_move(Columns *c, const Place *p, bool out)
 	if_end(e, none);
 }
 
-static Reg half_load(Kernel *k, const Place *p)
+static Reg bf16_load(Kernel *k, const Place *p)
 {
 	Emit *e = k->e;
 	Reg h = reg(e, REG_H);
@@ -301,12 +301,12 @@ static void input_weights_move(Columns *c, bool out)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	Loop l = loop_begin(e, k->tid, imm(h->smem.input_master_size / 4), k->s->threads);
 	Reg tile = divide(e, l.i, TILE / 4), rest = modulo(e, l.i, TILE / 4, tile), lane = divide(e, rest, 4);
 	Reg i = modulo(e, rest, 4, lane), down = divide(e, tile, h->col_tiles),
 		across = modulo(e, tile, h->col_tiles, down);
-	Reg input = value_row(e, mul(e, add(e, half_first_tile(c), down), 16), lane, i);
+	Reg input = value_row(e, mul(e, add(e, bf16_first_tile(c), down), 16), lane, i);
 	Reg own = value_col(e, mul(e, across, 8), lane, i);
 	Place p = {
 		.panel = c->input_panel, .gradient = c->step.input_gradient, .source = input, .size = h->smem.input_master_size
@@ -324,7 +324,7 @@ static void input_w_load(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	Loop l = loop_begin(e, k->tid, imm(h->input_rows * c->block_cols), k->s->threads);
 	Reg input = divide(e, l.i, c->block_cols), own = modulo(e, l.i, c->block_cols, input);
 	Place p = { .panel = c->input_panel,
@@ -335,7 +335,7 @@ static void input_w_load(Columns *c)
 	Reg is_input = less(e, input, imm(c->inputs));
 
 	ins(e, "@$ st.shared.u16 [$+#], $", is_input, mad(e, input, h->smem.input_w_row, mad(e, own, 2, k->memory)),
-	    h->smem.input_w, half_load(k, &p));
+	    h->smem.input_w, bf16_load(k, &p));
 	if (c->input_panel->bias != NO_BIAS)
 		ins(e, "@!$ st.shared.f32 [$+#], $", is_input, mad(e, own, 4, k->memory), h->smem.hidden_start,
 		    load(e, REG_F, "ld.global.f32", variable_at(k, 1, c->input_panel, panel_place(e, &p)), 0));
@@ -343,9 +343,9 @@ static void input_w_load(Columns *c)
 	loop_end(e, &l);
 }
 
-Reg half_first_tile(Columns *c) { return mul(c->k->e, c->half->share, c->half->block_input_tiles); }
+Reg bf16_first_tile(Columns *c) { return mul(c->k->e, c->bf16->share, c->bf16->block_input_tiles); }
 
-Reg half_block_tile(Columns *c, uint32_t slot)
+Reg bf16_block_tile(Columns *c, uint32_t slot)
 {
 	Emit *e = c->k->e;
 
@@ -356,11 +356,11 @@ static void block_tiles_move(Columns *c, bool out)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	uint32_t units = c->hidden + (c->output_panel->bias != NO_BIAS);
 
 	for (uint32_t slot = 0; slot < h->block_tiles; slot++) {
-		Reg tile = half_block_tile(c, slot), down = divide(e, tile, h->unit_tiles),
+		Reg tile = bf16_block_tile(c, slot), down = divide(e, tile, h->unit_tiles),
 			across = modulo(e, tile, h->unit_tiles, down);
 		Loop l = loop_begin(e, k->tid, imm(TILE / 4), k->s->threads);
 		Reg lane = divide(e, l.i, 4), i = modulo(e, l.i, 4, lane);
@@ -379,7 +379,7 @@ static void output_w_load(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	Place p = { .panel = c->output_panel, .gradient = c->step.output_gradient };
 	Loop l = loop_begin(e, k->tid, imm(c->outputs * c->hidden), k->s->threads);
 
@@ -388,7 +388,7 @@ static void output_w_load(Columns *c)
 	Reg tile = divide(e, p.source, 8), col = modulo(e, p.source, 8, tile);
 	ins(e, "st.shared.u16 [$+#], $",
 	    mad(e, tile, h->smem.output_w_tile, mad(e, p.target, 16, mad(e, col, 2, k->memory))), h->smem.output_w,
-	    half_load(k, &p));
+	    bf16_load(k, &p));
 	loop_end(e, &l);
 	if (c->output_panel->bias == NO_BIAS)
 		return;
@@ -400,7 +400,7 @@ static void output_w_load(Columns *c)
 	loop_end(e, &o);
 }
 
-void half_weights_move(Columns *c, bool out)
+void bf16_weights_move(Columns *c, bool out)
 {
 	remark(c->k->e, out ? "weights to global memory" : "weights");
 	input_weights_move(c, out);
@@ -420,8 +420,8 @@ static Reg whole_slices(Emit *e, Reg rows) { return op2(e, REG_R, "and.b32", add
 static Reg input_w_bytes(Columns *c)
 {
 	Emit *e = c->k->e;
-	const HalfColumns *h = c->half;
-	Reg first = mul(e, half_first_tile(c), 16), bytes;
+	const Bf16Columns *h = c->bf16;
+	Reg first = mul(e, bf16_first_tile(c), 16), bytes;
 
 	Reg own = op2(e, REG_R, "sub.u32", op2(e, REG_R, "max.u32", first, imm(c->inputs)), first);
 	own = op2(e, REG_R, "min.u32", own, imm(16 * h->block_input_tiles));
@@ -434,7 +434,7 @@ static Reg input_w_bytes(Columns *c)
 	return op3(e, REG_R, "selp.u32", mul(e, bytes, 4 * h->col_tiles), imm(0), c->reg.has_columns);
 }
 
-void half_input_w_wait(Columns *c)
+void bf16_input_w_wait(Columns *c)
 {
 	Emit *e = c->k->e;
 	uint32_t first = unless_begin(e, same(e, c->reg.update, imm(0)));
@@ -447,7 +447,7 @@ static void stores_expect(Columns *c, Reg new_weights)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const HalfColumns *h = c->half;
+	const Bf16Columns *h = c->bf16;
 	uint32_t other = if_begin(e, same(e, k->tid, imm(c->workers - 1)));
 	uint32_t hidden = (uint32_t)ceil_div(c->hidden, 8);
 	Reg before = mul(e, h->group, h->col_tiles), own;
@@ -474,44 +474,44 @@ static void row_warps_emit(Columns *c)
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	uint32_t others = c->warps - c->pass_warps, end = label(e);
-	bool two = c->half->tile_warps > 1;
+	bool two = c->bf16->tile_warps > 1;
 
 	if (!others)
-		half_transpose_inputs(c);
+		bf16_transpose_inputs(c);
 	uint32_t other = if_begin(e, less(e, c->reg.warp, imm(c->pass_warps)));
 	bar_wait(c, bar_address(c, BAR_ACT), c->reg.parity);
 	spent(k, SPENT_KINDS + 3);
-	half_rows_pass(c);
+	bf16_rows_pass(c);
 	spent(k, SPENT_KINDS + 5);
 	if (others)
 		warps_sync(c, imm(NAMED_TRANSPOSED), c->warps + 1);
 	if (two)
-		half_input_second(c);
+		bf16_input_second(c);
 	ins(e, "bra L#", end);
 	if_end(e, other);
 	if (others) {
-		half_transpose_inputs(c);
+		bf16_transpose_inputs(c);
 		warps_arrive(c, imm(NAMED_TRANSPOSED), c->warps + 1);
 		if (two)
 			warps_sync(c, imm(NAMED_WORDS), others);
-		const struct InputTiles *x = two ? half_input_begin(c, 0) : NULL;
+		const struct InputTiles *x = two ? bf16_input_begin(c, 0) : NULL;
 		warps_sync(c, imm(NAMED_OUTPUTS), c->warps + 1);
-		half_slice_sums(c, c->pass_warps, others);
+		bf16_slice_sums(c, c->pass_warps, others);
 		if (two)
-			half_input_first(c, x);
+			bf16_input_first(c, x);
 	}
 	label_here(e, end);
 	if (!others) {
 		warps_sync(c, imm(NAMED_OUTPUTS), c->warps + 1);
-		half_slice_sums(c, 0, c->warps);
+		bf16_slice_sums(c, 0, c->warps);
 		warps_sync(c, imm(NAMED_TRANSPOSED), c->warps + 1);
 	}
 	if (!two)
-		half_input_weights(c);
+		bf16_input_weights(c);
 	spent(k, SPENT_KINDS + 6);
 }
 
-void half_workers(Columns *c)
+void bf16_workers(Columns *c)
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
@@ -519,20 +519,20 @@ void half_workers(Columns *c)
 
 	UpdateLoop l = updates_begin(c);
 	update_begin(c);
-	half_hidden(c);
+	bf16_hidden(c);
 	stores_expect(c, sent);
 	spent(k, SPENT_KINDS + 2);
 	row_warps_emit(c);
 	spent(k, SPENT_KINDS + 11);
 	warps_arrive(c, imm(NAMED_END), c->warps + 2);
-	ins(e, "mov.u32 $, #", sent, c->half->output_w_bytes);
+	ins(e, "mov.u32 $, #", sent, c->bf16->output_w_bytes);
 	updates_end(c, &l);
 	spent(k, SPENT_GRADIENT);
 	/* drain: weights of the last update are still being sent */
 	registers_derive(c);
-	half_input_w_wait(c);
+	bf16_input_w_wait(c);
 	uint32_t other = if_begin(e, same(e, k->tid, imm(c->workers - 1)));
-	bar_expect(c, BAR_ACT, imm(c->half->output_w_bytes));
+	bar_expect(c, BAR_ACT, imm(c->bf16->output_w_bytes));
 	if_end(e, other);
 	bar_wait(c, bar_address(c, BAR_ACT), c->reg.parity);
 }
