@@ -416,7 +416,7 @@ static void back_pass(Columns *c, const RowTile *x, Back *b)
 	}
 }
 
-/* A tile without rows: deltas of outputs are 0. If its slice has rows, its deltas of hidden units are sent, too. */
+/* A tile of a slice without rows: its deltas of outputs are 0, for the gradient; nothing is sent. */
 static void rows_none(Columns *c, const RowTile *x)
 {
 	Kernel *k = c->k;

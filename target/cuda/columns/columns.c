@@ -240,7 +240,8 @@ static void plan_parts(Columns *c)
 	c->part_block_rows = k->block_rows / c->parts;
 	c->part_warps = c->warps / c->parts;
 	c->thread_rows = 2;
-	c->thread_cols = c->parts > 1 ? 2 : 4; /* few warps: larger register tiles hide latency */
+	c->thread_cols =
+		c->parts > 1 ? 2 : 4; /* many warps hide latency; few need larger register tiles, with fewer loads */
 	c->pass_warps = c->parts > 1 ? c->part_warps / 2 : c->warps;
 }
 

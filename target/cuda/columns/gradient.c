@@ -432,8 +432,8 @@ static void runs_add(Columns *c, const Runs *r, Reg sum)
 	loop_end(e, &l);
 }
 
-/* Warps that sum deltas: one per part, which loads its rows when they are complete, or one; 0: a warp with lists
- * does. */
+/* Warps that only sum deltas: one per part, which loads its rows when they are complete, or one for all; 0: there
+ * are no such weights, or a warp with lists does it. */
 static uint32_t bias_warps(const Columns *c)
 {
 	uint32_t warps = c->warps - c->gradient_warps;

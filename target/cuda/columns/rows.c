@@ -144,9 +144,9 @@ void activations_send(Columns *c, uint32_t first_warp, uint32_t warps)
 
 enum { MAX_THREAD_ROWS = 2 };
 enum {
-	SETS = 3,
-	UNROLL = 6
-}; /* sets of operands whose loads are in flight; of an iteration, whose end waits for them */
+	SETS = 3,  /* of operands, whose loads are in flight: software pipeline */
+	UNROLL = 6 /* sets of an iteration, at whose end the compiler waits for all loads */
+};
 
 /* A product of rows x by weights w: a register tile of thread_rows rows by `wide` columns. Rows are x_step bytes apart.
  * by_unit: w has sources side by side (backward), else columns (forward). */
