@@ -58,7 +58,7 @@ typedef struct NetworkSet {
 	double *param; /* [networks][updates][P_COUNT] of a job; NULL: all updates are alike */
 	/* pinned copies of device arrays: weights of seeds that begin or end */
 	float *host_w, *host_copies;
-	uint16_t *host_half;
+	uint16_t *host_bf16;
 	/* The first seeds' weights are made by a thread while the kernel is compiled. */
 	bool weights_ready, thread_running;
 	pthread_t thread;
@@ -131,7 +131,7 @@ static void seed_weights_make(NetworkSet *s, uint32_t i, uint64_t number, double
 		w[r->place[l]] = (float)v[l];
 	weights_transpose(c, w, s->host_copies + i * copy_row(r));
 	if (c->bf16)
-		weights_round(c, w, s->host_half + i * w_row(r));
+		weights_round(c, w, s->host_bf16 + i * w_row(r));
 }
 
 static void new_weights_make(void *arg, uint32_t thread)
@@ -187,7 +187,7 @@ static void seeds_upload(NetworkSet *s, uint64_t first, uint64_t count)
 	gpu_upload_begin(c->gpu, s->device.copies + copy, s->host_copies + copy, count * copy_row(r) * sizeof(float),
 	                 STREAM_COPY);
 	if (c->bf16)
-		gpu_upload_begin(c->gpu, s->device.half + at, s->host_half + at, floats * sizeof(uint16_t), STREAM_COPY);
+		gpu_upload_begin(c->gpu, s->device.half + at, s->host_bf16 + at, floats * sizeof(uint16_t), STREAM_COPY);
 }
 
 /* Gives a seed to every idle network, while there are any. */
@@ -565,7 +565,7 @@ static void set_init(BlockRun *r, NetworkSet *s, DeviceMemory *m)
 	s->host_copies = pinned_zeroed(m, copies);
 	if (c->bf16) {
 		s->device.half = device_alloc(m, floats * sizeof *s->device.half);
-		s->host_half = pinned_zeroed(m, floats * sizeof *s->host_half);
+		s->host_bf16 = pinned_zeroed(m, floats * sizeof *s->host_bf16);
 	}
 	s->device.row_error = device_alloc(m, n * c->job.row_capacity * sizeof(float));
 	s->device.verdict = device_alloc(m, n * c->job.row_capacity);

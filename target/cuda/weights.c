@@ -326,9 +326,9 @@ static void weights_put(Cuda *c)
 	weights_transpose(c, c->cpu->w, copies);
 	gpu_upload(c->gpu, c->job.copies, copies, c->transposed_floats * sizeof *copies);
 	if (c->job.half) {
-		uint16_t *half = NEW(&c->temp, c->floats, uint16_t);
-		weights_round(c, c->cpu->w, half);
-		gpu_upload(c->gpu, c->job.half, half, c->floats * sizeof *half);
+		uint16_t *rounded = NEW(&c->temp, c->floats, uint16_t);
+		weights_round(c, c->cpu->w, rounded);
+		gpu_upload(c->gpu, c->job.half, rounded, c->floats * sizeof *rounded);
 	}
 }
 
