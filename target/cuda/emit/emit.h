@@ -717,7 +717,7 @@ void barrier_poll(Kernel *k, const Barrier *b);              /* by one warp or t
 /* Number of the barrier between gradients and the update of Kernel.posts. All meet where inputs are prefetched, over
  * rows that gradients have read; else only workers and the warp that has seen that they may store weights, which has
  * given its verdicts: tallies may end beside the update. */
-enum { UPDATE_BEGINS = 5 };
+enum { UPDATE_BEGINS = 5, UPDATE_ENDS };
 uint32_t update_meets(const Kernel *k);
 void polls_count(Kernel *k, Reg polls, uint32_t top); /* polls again, from this label on; but not for ever */
 void teams_poll(Kernel *k, const Barrier *team);      /* by one warp: those of all teams */

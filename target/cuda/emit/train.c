@@ -450,11 +450,13 @@ static void prefetch_beside(Kernel *k)
 
 /* No barrier of the grid between gradients and the update (Job.posted, join.c). New weights overwrite what other blocks
  * have read: a warp beside the gradient has seen that all blocks have passed their rows (others_emit), and a barrier of
- * the block orders that before the stores of the workers. */
+ * the block orders that before the stores of the workers. The block arrives at the barrier of the grid when these and
+ * the warp with tallies have met: other threads may still prefetch. */
 static void update_posted(Kernel *k, Reg update, Reg staged, const Barriers *b)
 {
 	Emit *e = k->e;
-	uint32_t others = label(e), end = label(e), workers;
+	uint32_t others = label(e), end = label(e), meets = k->workers + TALLY_WARP;
+	Kernel worker = *k;
 
 	ins(e, "mov.u32 $, $", k->leaf_number, k->team);
 	leaf_emit(k, update, staged, b, false);
@@ -465,20 +467,23 @@ static void update_posted(Kernel *k, Reg update, Reg staged, const Barriers *b)
 		inputs_stage(k);
 	spent(k, SPENT_GRID);
 	update_joined(k, imm(k->s->leaves[0]), false);
+	spent(k, SPENT_UPDATE);
+	ins(e, "bar.sync #, #", UPDATE_ENDS, meets);
+	worker.signals = 0;
+	barrier_signal(&worker, &b->grid);
+	posted_reset(k); /* no thread waits for this */
 	ins(e, "bra L#", end);
 	label_here(e, others);
-	if (k->prefetches) {
+	if (k->prefetches)
 		ins(e, "bar.sync #, #", UPDATE_BEGINS, update_meets(k));
-		prefetch_beside(k);
-	}
 	if (!tallies_early(k))
 		tallies_join(k, update, b);
+	uint32_t before = unless_begin(e, less(e, k->tid, imm(k->s->threads - TALLY_WARP)));
+	ins(e, "bar.arrive #, #", UPDATE_ENDS, meets);
+	if_end(e, before);
+	if (k->prefetches)
+		prefetch_beside(k);
 	label_here(e, end);
-	spent(k, SPENT_UPDATE);
-	barrier_arrive(k, &b->grid);
-	workers = if_begin(e, less(e, k->tid, imm(k->workers)));
-	posted_reset(k); /* no thread waits for this */
-	if_end(e, workers);
 	barrier_wait(k, &b->grid);
 	spent(k, SPENT_GRID_AFTER);
 }
