@@ -196,7 +196,8 @@ typedef struct Kernel {
 	bool has_codes;      /* tables of code words are there */
 	/* registers of the kernel */
 	Reg memory, tid, block, team, member;
-	Reg warp; /* networks of their own: number of the warp, which the assembler knows to be the same in its lanes */
+	bool knows_warp;
+	Reg warp;               /* if knows_warp: its number, which the assembler knows to be the same in its lanes */
 	Reg rows, row0;         /* rows of the leaf, first row of the block */
 	Reg my_rows;            /* rows of the block */
 	Reg first_row, end_row; /* the same of all its chunks */
@@ -296,9 +297,11 @@ Reg place_offset(Kernel *k);            /* bytes behind the first place */
 void place_free(Kernel *k);             /* a warp has added its piece: the next one */
 Loop pieces_begin(Kernel *k);           /* over pieces: piece_row of l.i is the first row of one */
 Reg piece_row(Kernel *k, Reg i);
-Reg ring_rows(Kernel *k, Reg row); /* of the piece that begins with this row: full turns */
-void ring_before(Kernel *k);       /* inputs of the first piece, before what k->awaits is there */
-void ring_copy(Kernel *k);         /* all pieces, by thread k->stagers */
+Reg ring_rows(Kernel *k, Reg row);             /* of the piece that begins with this row: full turns */
+uint32_t leaf_turns(const Kernel *k);          /* of a leaf in a ring: rows past its last are 0 */
+uint64_t turns_before_pieces(const Kernel *k); /* bits: a turn that another piece follows */
+void ring_before(Kernel *k);                   /* inputs of the first piece, before what k->awaits is there */
+void ring_copy(Kernel *k);                     /* all pieces, by thread k->stagers */
 
 /* ---- general.c: rows in global memory, whatever the network is ------------------------------------------ */
 

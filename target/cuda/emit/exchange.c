@@ -509,20 +509,18 @@ static void inputs_keep(Kernel *k, uint32_t gradient)
 	if_end(e, end);
 }
 
-/* Rows of a region past those of the leaf, up to a full turn: 0. */
+/* Rows of a region past those of the leaf: 0. */
 static void region_pad(Kernel *k, uint32_t region)
 {
 	Emit *e = k->e;
 	const Exchange *x = &k->exchanged[region];
-	uint32_t parts = (uint32_t)ceil_div(x->quads, x->part), each = rows_turn(k) * x->part;
-	Loop l = loop_begin(e, k->tid, imm(parts * each), k->s->threads);
-	Reg part = divide(e, l.i, each), rest = modulo(e, l.i, each, part), past = divide(e, rest, x->part);
-	Reg row = add(e, k->rows, past), quad = modulo(e, rest, x->part, past);
-	uint32_t end = if_begin(e, less(e, row, imm((uint32_t)region_rows(k))));
+	uint32_t all = (uint32_t)round_up(x->quads, x->part);
+	Reg past = op2(e, REG_R, "sub.u32", imm((uint32_t)region_rows(k)), k->rows);
+	Loop l = loop_begin(e, k->tid, mul(e, past, all), k->s->threads);
+	Reg row = divide(e, l.i, all), column = modulo(e, l.i, all, row), part = divide(e, column, x->part);
 
 	ins(e, "st.global.v4.f32 [$], {0f00000000, 0f00000000, 0f00000000, 0f00000000}",
-	    place(e, exchange_address(k, region, part, row), quad, 16));
-	if_end(e, end);
+	    place(e, exchange_address(k, region, part, add(e, k->rows, row)), modulo(e, column, x->part, part), 16));
 	loop_end(e, &l);
 }
 
@@ -654,7 +652,22 @@ void place_free(Kernel *k)
 /* The first piece is the shortest: others wait for it. As if rows began before the first one. */
 static uint32_t rows_before(const Kernel *k) { return k->piece - k->first_piece; }
 
-Loop pieces_begin(Kernel *k) { return loop_begin(k->e, imm(0), add(k->e, k->rows, imm(rows_before(k))), k->piece); }
+/* Rows of all leaves, so that pieces are known when the kernel is generated: the assembler then knows which branches
+ * all lanes of a warp take. */
+static uint32_t ring_total(const Kernel *k) { return (uint32_t)round_up(k->s->leaf_rows, BULK_TURN); }
+
+Loop pieces_begin(Kernel *k) { return loop_begin(k->e, imm(0), imm(ring_total(k) + rows_before(k)), k->piece); }
+
+uint32_t leaf_turns(const Kernel *k) { return ring_total(k) / BULK_TURN; }
+
+uint64_t turns_before_pieces(const Kernel *k)
+{
+	uint64_t bits = 0;
+
+	for (uint32_t row = k->first_piece; row < ring_total(k); row += k->piece)
+		bits |= (uint64_t)1 << (row / BULK_TURN - 1);
+	return bits;
+}
 
 Reg piece_row(Kernel *k, Reg i)
 {
@@ -667,9 +680,8 @@ Reg ring_rows(Kernel *k, Reg row)
 {
 	Emit *e = k->e;
 	Reg most = op3(e, REG_R, "selp.u32", imm(k->first_piece), imm(k->piece), same(e, row, imm(0)));
-	Reg left = op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", k->rows, row), most);
 
-	return op2(e, REG_R, "and.b32", add(e, left, imm(BULK_TURN - 1)), imm(~(uint32_t)(BULK_TURN - 1)));
+	return op2(e, REG_R, "min.u32", op2(e, REG_R, "sub.u32", imm(ring_total(k)), row), most);
 }
 
 void ring_before(Kernel *k)
@@ -681,22 +693,121 @@ void ring_before(Kernel *k)
 	if_end(k->e, other);
 }
 
-void ring_copy(Kernel *k)
+/* The first piece of what other blocks have stored, by a warp: it is on the way of the gradient, and the fence that
+ * copies of the device need takes as long as their latency. Few quads: loads of all are under way together. */
+enum { FIRST_QUADS = 16 }; /* of a lane */
+
+static uint32_t first_quads(const Kernel *k)
+{
+	uint32_t quads = 0;
+
+	for (uint32_t i = 0; i < gradient_count(k); i++) {
+		const GradientCut *c = &k->cut[i];
+		if (!gradient_takes(k, i))
+			continue;
+		quads += !c->straight || c->across_x ? a_quads(&k->s->step[k->s->list->gradient + i], c) : 0;
+		quads += c->across_x ? 0 : c->quads;
+	}
+	return quads * k->first_piece;
+}
+
+static bool first_by_warp(const Kernel *k) { return first_quads(k) <= 32 * FIRST_QUADS; }
+
+static void first_load(Kernel *k, Reg from, uint32_t at, uint32_t quads, Reg lane)
 {
 	Emit *e = k->e;
-	uint32_t other = if_begin(e, same(e, k->tid, imm(k->stagers)));
+	uint32_t turns = (uint32_t)ceil_div(quads, 32);
+	Reg v[FIRST_QUADS][4], source = place(e, from, lane, 16);
+	Reg to = add(e, mad(e, lane, 16, k->memory), imm(at));
 
-	barrier_poll(k, k->awaits);
-	bulk_fence(k, true); /* rows that other blocks have stored */
-	Loop l = pieces_begin(k);
+	for (uint32_t n = 0; n < turns; n++)
+		load_quad(e, "global", v[n], source, n * 512);
+	for (uint32_t n = 0; n < turns; n++)
+		store_quad(e, "shared", add(e, to, place_offset(k)), n * 512, v[n]);
+}
+
+static void first_copy(Kernel *k)
+{
+	Emit *e = k->e;
+	Reg lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
+
+	for (uint32_t i = 0; i < gradient_count(k); i++) {
+		const GradientCut *c = &k->cut[i];
+		if (!gradient_takes(k, i))
+			continue;
+		Range r = range_of(k, c);
+		uint32_t a = a_quads(&k->s->step[k->s->list->gradient + i], c), end = if_begin(e, r.is_mine);
+		if (!c->straight || c->across_x)
+			first_load(k, exchange_address(k, c->from_a, r.down, imm(0)), c->at_a, a * k->first_piece, lane);
+		if (!c->across_x)
+			first_load(k, exchange_address(k, c->from_b, r.across, imm(0)), c->at_b, c->quads * k->first_piece, lane);
+		if_end(e, end);
+	}
+	ins(e, "bar.warp.sync 0xffffffff");
+}
+
+static Reg inputs_bytes(Kernel *k)
+{
+	Emit *e = k->e;
+	Reg quads = op1(e, REG_R, "mov.u32", imm(0));
+
+	for (uint32_t i = 0; i < gradient_count(k); i++)
+		if (gradient_takes(k, i) && k->cut[i].straight)
+			quads = add(e, quads,
+			            op3(e, REG_R, "selp.u32", imm(inputs_quads(k, i)), imm(0), range_of(k, &k->cut[i]).is_mine));
+	return mul(e, quads, k->first_piece * 16);
+}
+
+/* Pieces from row `row` of l on, by one thread. */
+static void pieces_copy(Kernel *k, Loop l, bool had_first)
+{
+	Emit *e = k->e;
 	Reg row = piece_row(k, l.i), full = place_bar(k, BAR_FULL), rows = ring_rows(k, row);
+
 	bulk_wait(k, place_bar(k, BAR_ADDED), op2(e, REG_R, "xor.b32", place_parity(k), imm(1)));
 	bulk_expect(k, full, bulk_bytes(k, rows));
 	piece_bulk(k, row, rows, full);
-	uint32_t first = unless_begin(e, same(e, row, imm(0))); /* else ring_before has them */
-	inputs_parts_bulk(k, row, rows, full);
-	if_end(e, first);
+	if (!had_first) {
+		uint32_t first = unless_begin(e, same(e, row, imm(0))); /* else ring_before has them */
+		inputs_parts_bulk(k, row, rows, full);
+		if_end(e, first);
+	} else {
+		inputs_parts_bulk(k, row, rows, full);
+	}
 	place_next(k);
 	loop_end(e, &l);
+}
+
+static void ring_copy_by_warp(Kernel *k)
+{
+	Emit *e = k->e;
+	Reg thread = op2(e, REG_R, "sub.u32", k->tid, imm(k->stagers));
+	uint32_t other = if_begin(e, less(e, thread, imm(32)));
+	uint32_t lane = if_begin(e, same(e, thread, imm(0)));
+
+	barrier_poll(k, k->awaits);
+	if_end(e, lane);
+	ins(e, "bar.warp.sync 0xffffffff");
+	first_copy(k);
+	lane = if_begin(e, same(e, thread, imm(0)));
+	bulk_expect(k, place_bar(k, BAR_FULL), inputs_bytes(k));
+	place_next(k);
+	bulk_fence(k, true); /* rows that other blocks have stored; the first piece, which copies overwrite */
+	pieces_copy(k, loop_begin(e, imm(k->piece), imm(ring_total(k) + rows_before(k)), k->piece), true);
+	if_end(e, lane);
 	if_end(e, other);
+}
+
+void ring_copy(Kernel *k)
+{
+	if (first_by_warp(k)) {
+		ring_copy_by_warp(k);
+		return;
+	}
+	uint32_t other = if_begin(k->e, same(k->e, k->tid, imm(k->stagers)));
+
+	barrier_poll(k, k->awaits);
+	bulk_fence(k, true); /* rows that other blocks have stored */
+	pieces_copy(k, pieces_begin(k), false);
+	if_end(k->e, other);
 }

@@ -454,18 +454,128 @@ static Kernel stagers_of(Kernel *k)
 	return s;
 }
 
+/* ---- a dense gradient over the pieces of a ring ---- */
+
+static void piece_wait(Kernel *k, const GradientPart *p, const RowPlace *at)
+{
+	Emit *e = k->e;
+	Reg offset = place_offset(k);
+
+	bulk_wait(k, place_bar(k, BAR_FULL), place_parity(k));
+	ins(e, "add.u32 $, $, $", at->a, p->a, offset);
+	ins(e, "add.u32 $, $, $", at->b, p->b, offset);
+	ins(e, "add.u32 $, $, $", at->other, p->other_a, offset);
+}
+
+/* After iteration `turn`: operands of the next one, or of the next piece, since rows of this one are in registers. */
+static void turn_next(Kernel *k, const GradientPart *p, const RowPlace *at, Reg turn)
+{
+	Emit *e = k->e;
+
+	ins(e, "add.u32 $, $, #", at->a, at->a, BULK_TURN * p->a_row);
+	ins(e, "add.u32 $, $, #", at->b, at->b, BULK_TURN * p->b_row);
+	ins(e, "add.u32 $, $, #", at->other, at->other, BULK_TURN * p->a_row);
+	Reg bit = op2(e, REG_R, "shl.b32", imm(1), turn);
+	Reg ends = op2(e, REG_R, "and.b32", bit, imm((uint32_t)turns_before_pieces(k)));
+	uint32_t more = unless_begin(e, same(e, ends, imm(0)));
+	place_free(k);
+	piece_wait(k, p, at);
+	if_end(e, more);
+}
+
+/* Loads are `some` rows ahead of multiply-adds, also from one piece to the next: nothing drains between pieces. All
+ * lanes of a warp take part; those without a tile read that of thread 0. Loads stay in order: see dense_rows. */
+static void ring_dense(Kernel *k, const GradientCut *c, const GradientPart *part)
+{
+	Emit *e = k->e;
+	enum { MOST = 4, SETS = 2 };
+	uint32_t some = c->high >= 8 ? 2 : MOST;
+	GradientPart p = *part;
+	RowPlace at = { reg(e, REG_R), reg(e, REG_R), reg(e, REG_R), true };
+	RowPair pair[SETS][MOST];
+
+	assert(leaf_turns(k) <= 32);
+	p.a = op3(e, REG_R, "selp.u32", p.a, add(e, k->memory, imm(c->at_a)), p.is_mine);
+	p.other_a = op3(e, REG_R, "selp.u32", p.other_a, add(e, k->memory, imm(c->at_a)), p.is_mine);
+	p.b = op3(e, REG_R, "selp.u32", p.b, add(e, k->memory, imm(c->at_b)), p.is_mine);
+	for (uint32_t m = 0; m < SETS * some; m++)
+		pair[m / some][m % some] = pair_new(e);
+	piece_wait(k, &p, &at);
+	spent(k, SPENT_KINDS + 29);
+	for (uint32_t m = 0; m < some; m++)
+		pair_load(k, c, &p, &at, m, &pair[0][m]);
+	Loop l = loop_count(e, leaf_turns(k));
+	for (uint32_t n = 0; n < BULK_TURN / some; n++) { /* an even number */
+		bool last = n + 1 == BULK_TURN / some;
+		if (last)
+			turn_next(k, &p, &at, l.i);
+		for (uint32_t m = 0; m < some; m++)
+			pair_load(k, c, &p, &at, last ? m : (n + 1) * some + m, &pair[(n + 1) % SETS][m]);
+		for (uint32_t m = 0; m < some; m++)
+			pair_add(e, c, &pair[n % SETS][m], &p);
+	}
+	loop_end(e, &l);
+	place_free(k);
+	spent(k, SPENT_KINDS + 30);
+}
+
+/* The only dense gradient of a ring, if its threads have nothing else to do there; else NULL. */
+static const GradientCut *ring_alone(const Kernel *k, const Pieces *s, uint32_t *number)
+{
+	const GradientCut *found = NULL;
+
+	for (uint32_t i = s->first; i < s->end; i++) {
+		const GradientCut *c = &k->cut[i];
+		if (!gradient_takes(k, i))
+			continue;
+		if (found || s->round || c->rounds > 1 || k->s->step[k->s->list->gradient + i].kind != STEP_GRADIENT)
+			return NULL;
+		found = c;
+		*number = i;
+	}
+	bool apart = found && (!found->totals || found->totals_first >= found->first + found->threads ||
+	                       found->totals_first + found->totals_threads <= found->first);
+	return apart && found->first % 32 == 0 && found->threads % 32 == 0 ? found : NULL;
+}
+
 /* Pieces that the device copies. */
-static void ring_add(Kernel *k, const Pieces *s)
+static void ring_pieces(Kernel *k, const Pieces *s, const GradientCut *alone, uint32_t number)
 {
 	Emit *e = k->e;
 	Loop l = pieces_begin(k);
 
 	bulk_wait(k, place_bar(k, BAR_FULL), place_parity(k));
 	spent(k, SPENT_KINDS + 29);
-	parts_add(k, s->first, s->end, s->round, s->part, ring_rows(k, piece_row(k, l.i)), place_offset(k));
+	Reg rows = ring_rows(k, piece_row(k, l.i)), offset = place_offset(k);
+	if (!alone)
+		parts_add(k, s->first, s->end, s->round, s->part, rows, offset);
+	else if (alone->totals)
+		totals_rows(k, &k->s->step[k->s->list->gradient + number], alone, &s->part[number], rows, offset);
 	spent(k, SPENT_KINDS + 30);
 	place_free(k);
 	loop_end(e, &l);
+}
+
+static void ring_add(Kernel *k, const Pieces *s)
+{
+	Emit *e = k->e;
+	uint32_t number = 0;
+	const GradientCut *alone = ring_alone(k, s, &number);
+
+	if (!alone) {
+		ring_pieces(k, s, NULL, 0);
+		return;
+	}
+	uint32_t rest = label(e), end = label(e);
+	if (alone->first)
+		ins(e, "@!$ bra L#", is_from(k, alone->first), rest);
+	ins(e, "@$ bra L#", is_from(k, alone->first + alone->threads), rest);
+	ins(e, "@!$ bra L#", range_of(k, alone).is_mine, rest);
+	ring_dense(k, alone, &s->part[number]);
+	ins(e, "bra L#", end);
+	label_here(e, rest);
+	ring_pieces(k, s, alone, number);
+	label_here(e, end);
 }
 
 /* Inputs of the first piece are staged before other blocks have their rows. */
@@ -491,7 +601,7 @@ static void pieces_add(Kernel *k, uint32_t first, uint32_t end, uint32_t round, 
 	Pieces s = { first, end, round, part, true, !k->stagers };
 
 	if (in_ring(k)) {
-		uint32_t other = if_begin(e, less(e, k->tid, imm(k->stagers)));
+		uint32_t other = unless_begin(e, is_from(k, k->stagers));
 		ring_add(k, &s);
 		if_end(e, other);
 		ring_copy(k);

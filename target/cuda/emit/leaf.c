@@ -211,7 +211,7 @@ bool has_step(const Kernel *k, uint32_t kind)
 
 Reg is_from(Kernel *k, uint32_t thread)
 {
-	bool whole = k->s->solo && !k->half && thread % 32 == 0;
+	bool whole = k->knows_warp && thread % 32 == 0;
 
 	return op2(k->e, REG_P, "setp.ge.u32", whole ? k->warp : k->tid, imm(whole ? thread / 32 : thread));
 }
@@ -663,6 +663,8 @@ static void backward_emit(Kernel *k, const Barriers *b)
 	source.threads = rest.workers = k->workers - k->ahead_threads;
 	rest.s = &source;
 	rest.tid = op2(k->e, REG_R, "sub.u32", k->tid, imm(k->ahead_threads));
+	if (k->knows_warp)
+		rest.warp = op2(k->e, REG_R, "sub.u32", k->warp, imm(k->ahead_threads / 32));
 	rest.signals = 0;
 	k->e->meeting = rest.workers;
 	steps_emit(&rest, k->ahead_steps, source.list->gradient);
@@ -689,8 +691,8 @@ static void leaf_ahead(Kernel *k, Reg update, const Barriers *b)
 	steps_emit(k, 0, k->ahead_steps);
 	rows_exchange(k, true);
 	barrier_arrive(k, &b->ahead);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), others);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->ahead_threads)), rest);
+	ins(e, "@$ bra L#", is_from(k, k->workers), others);
+	ins(e, "@$ bra L#", is_from(k, k->ahead_threads), rest);
 	ahead_emit(k, b);
 	ins(e, "bra L#", end);
 	label_here(e, rest);

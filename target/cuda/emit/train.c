@@ -313,7 +313,8 @@ static void kernel_begin(Kernel *k)
 
 	k->memory = special(e, "memory");
 	k->tid = special(e, "%tid.x");
-	if (s->solo && !k->half) {
+	k->knows_warp = (s->solo && !k->half) || k->bulk;
+	if (k->knows_warp) {
 		k->warp = reg(e, REG_R);
 		ins(e, "shfl.sync.idx.b32 $, $, 0, 31, 0xffffffff", k->warp, op2(e, REG_R, "shr.u32", k->tid, imm(5)));
 	}
@@ -460,7 +461,7 @@ static void update_posted(Kernel *k, Reg update, Reg staged, const Barriers *b)
 
 	ins(e, "mov.u32 $, $", k->leaf_number, k->team);
 	leaf_emit(k, update, staged, b, false);
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(k->workers)), others);
+	ins(e, "@$ bra L#", is_from(k, k->workers), others);
 	update_prepare(k);
 	ins(e, "bar.sync #, #", UPDATE_BEGINS, update_meets(k));
 	if (k->prefetches && !k->bulk_rows)
