@@ -5,7 +5,7 @@
  *
  * Lists by input come from masks of rows, so that their rows ascend whichever thread is first. The word of an input
  * has the first group of its list in the low half, the number of groups in the high half. */
-#include "half_emit.h"
+#include "bf16_emit.h"
 
 enum { UNROLLED = 8 };
 

@@ -148,7 +148,7 @@ typedef struct Kernel {
 	Exchange exchanged[MOST_EXCHANGES];
 	uint32_t exchanges;
 	uint32_t *fused;                 /* [steps] of a product: the errors step whose deltas it computes; else NO_STEP */
-	bool judged;                     /* errors and verdicts are formed late, a thread for each row: judge.c */
+	bool judged;                     /* errors and verdicts are formed late, a thread for each row: deferred_score.c */
 	uint32_t late_row, at_late;      /* bytes; outputs and net inputs that they are formed from */
 	uint32_t tiles;                  /* of matrices so far */
 	Tile *tile;                      /* [steps] tiled: of wide products and of gradients */
@@ -422,7 +422,7 @@ Reg param_f(Kernel *k, size_t field); /* a float of the Job */
 Reg zero_float(Emit *e);
 Reg is_number(Emit *e, Reg x);
 
-/* ---- judge.c: the same late, a thread for each row --------------------------------------------------- */
+/* ---- deferred_score.c: the same late, a thread for each row ----------------------------------------- */
 
 void plan_judged(Kernel *k);
 const DeviceStep *late_errors(const Kernel *k, const DeviceStep *s);      /* those of a product; NULL: none */
@@ -567,7 +567,7 @@ void update_prepare(Kernel *k);                      /* before a barrier: loads 
 Reg place_sum(Kernel *k, Reg from, Reg leaves);      /* of a place, from its first sum on */
 Reg add_field(Emit *e, Reg a, Reg b, Reg is_double); /* tally.c */
 
-/* ---- half.c, half_rows.c, half_gradient.c, half_update.c, half_train.c: bf16 by tensor cores --------------------- */
+/* ---- bf16_*.c: bf16 by tensor cores --------------------------------------------------------------- */
 
 /* Leaves are cut into slices, whose sums are added one after the other: of 128 rows, or of 32 where the update has one
  * leaf, so that a single leaf is divided among more blocks. */

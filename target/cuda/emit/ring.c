@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What fp32 and bf16 tiles have in common (tiles.c, half_tiles.c): tiles of a matrix over blocks, rows of operands in
+/* What fp32 and bf16 tiles have in common (tiles.c, bf16_tiles.c): tiles of a matrix over blocks, rows of operands in
  * global memory, copies of rows to a ring of pieces in shared memory; an update, for which all blocks are one team:
  * wide products and gradients are cut over all blocks, steps between them are computed by each block on rows of its
  * own. */
-#include "half_emit.h"
+#include "bf16_emit.h"
 
 TileAt tile_begin(Kernel *k, uint64_t rows, uint64_t cols, uint32_t tile_rows, uint32_t tile_cols)
 {

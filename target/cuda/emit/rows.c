@@ -3,7 +3,7 @@
  * the order of its sources or targets; threads cut what is not summed. */
 #include <string.h>
 
-#include "half_emit.h"
+#include "bf16_emit.h"
 #include "units.h"
 
 enum { MOST_HIGH = 8, STRAIGHT = 32 }; /* rows of a thread; sources of no loop, beside other work twice as many */

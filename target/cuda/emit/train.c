@@ -5,7 +5,7 @@
  * before the update, which reads sums of all leaves, unless it waits for each of them, and after it. */
 #include <stdlib.h>
 
-#include "half_emit.h"
+#include "bf16_emit.h"
 
 /* ---- cycles ---- */
 

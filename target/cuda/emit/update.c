@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The update. In: sums of leaves, or the gradient of a weight in a register. Out: weights in both forms, rule state.
  * The formula of a rule is a list of operations: one instruction or two for each. */
-#include "half_emit.h"
+#include "bf16_emit.h"
 
 enum { PREPARED_PANELS = 8 };
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "half_emit.h"
+#include "bf16_emit.h"
 #include "units.h"
 
 enum { DEEP = 64, MOST_RING = 6, LEAST_RING = 3, MOST_COPIES = 8, MOST_SETS = 4 };

@@ -2,7 +2,7 @@
 /* bf16: sums of slices, the rule, rounded weights. In: sums of slices in global memory, or gradients in registers. Out:
  * weights as floats and rounded, rule state. Must hold: slices of a leaf are added one after the other, leaves as
  * doc/arithmetic.md says; rounded weights of the true unit are 0, for sums begin with them. */
-#include "half_emit.h"
+#include "bf16_emit.h"
 
 /* All sums of a place. from: address of the first; slice: rows of a slice */
 Reg half_join(Kernel *k, Reg from, uint32_t leaves, uint32_t slice)

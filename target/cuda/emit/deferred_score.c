@@ -5,7 +5,7 @@
  * not tell, in double. */
 #include <math.h>
 
-#include "half_emit.h"
+#include "bf16_emit.h"
 #include "kern.h"
 #include "units.h"
 

@@ -6,7 +6,7 @@
  * A sum is the product of the transposed columns of one side with those of the other: ldmatrix transposes both. Counts
  * of cycles, for 128 rows, 204 x 60 and 61 x 26 weights, 16 warps of 2 x 4 tiles: 8 steps, each 16 x 16 of shared
  * memory and 16 / 4 x 8 x 6.4 of tensor cores. */
-#include "half_emit.h"
+#include "bf16_emit.h"
 
 enum { TURN_ROWS = 32, STEPS = 2 }; /* STEPS: of a turn */
 

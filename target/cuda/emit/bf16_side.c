@@ -8,7 +8,7 @@
  * hold: the gradient of a chunk reads its cases, so that the next but one comes after ROWS_THERE of the next. */
 #include <stddef.h>
 
-#include "half_emit.h"
+#include "bf16_emit.h"
 
 static uint32_t chunks_of(const Kernel *k)
 {

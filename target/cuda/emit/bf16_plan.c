@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "half_emit.h"
+#include "bf16_emit.h"
 
 /* Rows of a chunk; bytes that fragments may be read past rows. */
 enum { MOST_ROWS = 128, LEAST_ROWS = 32, SPARE = 512 };

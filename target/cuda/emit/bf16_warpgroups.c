@@ -10,7 +10,7 @@
  * inputs by all units, the last of them also up to 16 inputs past these, by mma; of weights to outputs, side threads.
  * Slices of 32 rows are added one after the other. Must hold: stores are published (groups_publish) before the
  * barrier after which products read them. */
-#include "half_emit.h"
+#include "bf16_emit.h"
 #include "units.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "half_emit.h"
+#include "bf16_emit.h"
 #include "units.h"
 
 Reg leaf_find(Kernel *k, Reg update)

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "half_emit.h"
+#include "bf16_emit.h"
 #include "units.h"
 
 /* ---- fragments ---- */

@@ -4,8 +4,8 @@
  *
  * A warp takes 16 rows through all steps. What is computed of the rows stays in registers: sums of a product have the
  * places of the next one's operands. Only what gradients and verdicts read is stored, and what several warps compute of
- * the same rows. Warps of a warpgroup, with its products (half_groups.c), take 64 rows. */
-#include "half_emit.h"
+ * the same rows. Warps of a warpgroup, with its products (bf16_warpgroups.c), take 64 rows. */
+#include "bf16_emit.h"
 #include "units.h"
 
 enum { MOST_SPLIT = 4 };

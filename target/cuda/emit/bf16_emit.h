@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bf16: products and gradients by tensor cores. Included by the files of emit that have a part in it. */
-#ifndef HALF_EMIT_H
-#define HALF_EMIT_H
+#ifndef BF16_EMIT_H
+#define BF16_EMIT_H
 
 #include "emit.h"
 
@@ -73,7 +73,7 @@ typedef struct Half {
 	Reg turn;                  /* grouped: chunks that a warpgroup has ended, of two updates */
 } Half;
 
-/* ---- half.c ---- */
+/* ---- bf16_plan.c ---- */
 
 const HalfRegion *half_region(const Kernel *k, const DeviceStep *s);
 uint32_t half_column(const Kernel *k, uint32_t buf, uint32_t col); /* bytes in a row, or in eight rows if grouped */
@@ -86,7 +86,7 @@ Reg y_bit(Emit *e, Reg word, uint32_t n); /* a target, from its word */
 Reg cases_memory(Kernel *k);              /* that at_targets, at_own, at_late and at_bits count from */
 Reg half_pair(Emit *e, Reg low, Reg high);
 
-/* ---- half_gradient.c: inputs that are bits ---- */
+/* ---- bf16_gradient.c: inputs that are bits ---- */
 
 void bits_plan(Kernel *k);
 uint64_t transposed_bytes(const Kernel *k, uint32_t rows);
@@ -109,7 +109,7 @@ typedef struct BitsInputs {
 BitsInputs bits_inputs(Kernel *k, const InputColumns *in, Reg input);
 void bits_rows(Kernel *k, const BitsInputs *x, uint32_t row, uint32_t first, uint32_t count, Reg (*f)[2]);
 
-/* ---- half_rows.c ---- */
+/* ---- bf16_rows.c ---- */
 
 enum { TILES_HIGH = 4, TILES_WIDE = 8, WARP_TILES = 16, STEPS_KNOWN = 16 }; /* tiles of a warp; steps of 16 sources */
 void fragments_load(Kernel *k, Reg *f, uint32_t matrices, bool transposed, Reg at, uint32_t offset);
@@ -133,7 +133,7 @@ void half_steps(Kernel *k, uint32_t first, uint32_t end);
 /* Does a step after step i have these columns as an operand before another writes them? */
 bool operand_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint32_t count);
 
-/* ---- half_through.c ---- */
+/* ---- bf16_layers.c ---- */
 
 bool half_is_through(const Kernel *k);
 bool half_can_group(const Kernel *k);
@@ -141,13 +141,13 @@ uint32_t half_judged_threads(const Kernel *k); /* apart: that wait for ROWS_JUDG
 void judged_wait(Kernel *k);
 void half_through(Kernel *k);
 
-/* ---- half_apart.c ---- */
+/* ---- bf16_side.c ---- */
 
 void cases_wait(Kernel *k); /* by those that have rows */
 void chunk_known(Kernel *k);
 enum { NUMBERS_BYTES = P_COUNT * 8 + 8 }; /* of an update, then: does it end an epoch? */
 
-/* ---- half_groups.c: products of warpgroups ---- */
+/* ---- bf16_warpgroups.c: products of warpgroups ---- */
 
 enum { GROUP_THREADS = 128, GROUP_ROWS = 64, GROUP_SPARE = 1024 }; /* spare: bytes that tiles are read past rows */
 bool group_gradients_fit(const Kernel *k);
@@ -176,7 +176,7 @@ void group_slices(Kernel *k, uint32_t group); /* of the chunk at hand */
 void group_apply(Kernel *k, uint32_t group);
 void rows_wait(Kernel *k); /* gradients have read the rows before */
 
-/* ---- half_gradient.c ---- */
+/* ---- bf16_gradient.c ---- */
 
 void half_gradient_plan(Kernel *k);
 void half_kept_plan(Kernel *k); /* takes memory */
@@ -185,7 +185,7 @@ void half_sums_begin(Kernel *k);         /* of a slice, or of a leaf */
 void half_changes(Kernel *k, Reg chunk); /* of a chunk of rows; chunk: its number in the slice */
 void half_sums_end(Kernel *k);
 
-/* ---- half_update.c ---- */
+/* ---- bf16_update.c ---- */
 
 /* Tiles of a gradient: numbers of them in all gradients, and across. */
 typedef struct SumTiles {
@@ -198,7 +198,7 @@ struct TilesAhead;
 struct TilesAhead *tiles_prepare(Kernel *k); /* before sums are there */
 void tiles_update(Kernel *k, const struct TilesAhead *a, Reg leaves);
 
-/* ---- half_tiles.c ---- */
+/* ---- bf16_tiles.c ---- */
 
 const char *half_tiles_columns(Kernel *k, uint32_t step); /* NULL, or what is wrong */
 uint32_t half_tiles_plan(Kernel *k);                      /* bytes of the rings */
@@ -210,7 +210,7 @@ bool is_operand(const DeviceStep *s, uint32_t access);                     /* of
 /* Does a step after step i read these columns as floats? */
 bool floats_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint32_t count);
 
-/* ---- half_train.c ---- */
+/* ---- bf16_train.c ---- */
 
 void half_ones(Kernel *k);
 Reg leaf_find(Kernel *k, Reg update);          /* rows and cases of a leaf; returns its address */
