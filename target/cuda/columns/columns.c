@@ -97,7 +97,7 @@ static const char *covered(const EmitSource *s)
 		return "leaves";
 	if (j->timed || j->noisy || j->noise || j->data.weight || needs_pending(s) || j->criteria)
 		return "noise, weights of cases, or a rule that needs all weights";
-	if (!s->half && (!j->data.from || j->data.value || !j->data.short_list))
+	if (!s->bf16 && (!j->data.from || j->data.value || !j->data.short_list))
 		return "inputs";
 	if (j->panels != 2 || s->panel[0].kind || s->panel[1].kind)
 		return "links of several kinds";
@@ -149,7 +149,7 @@ void plan_cases_end(Columns *c)
 	Kernel *k = c->k;
 	const DeviceData *d = &k->s->job->data;
 
-	k->target_row = k->half && k->half->y_bits ? 4 : (uint32_t)(d->targets | 1) * 4;
+	k->target_row = k->bf16 && k->bf16->y_bits ? 4 : (uint32_t)(d->targets | 1) * 4;
 	k->at_targets = take(c, (uint64_t)k->target_row * k->row_space + 16);
 	k->at_own = take(c, d->code_count ? k->row_space * sizeof(CodeOwn) : 0);
 	k->late_row = (late_at(k, NULL, false) / 16 | 1) * 16;
@@ -263,7 +263,7 @@ void plan_sizes(Columns *c)
 	c->workers = c->k->workers = s->threads - SIDE_WARPS * 32;
 	c->warps = c->workers / 32;
 	c->tally_blocks = c->blocks < MAX_TALLY_BLOCKS ? 2 : MAX_TALLY_BLOCKS;
-	if (s->half && c->tally_blocks >= c->blocks) /* the last block forms none */
+	if (s->bf16 && c->tally_blocks >= c->blocks) /* the last block forms none */
 		c->tally_blocks /= 2;
 }
 
@@ -286,7 +286,7 @@ static const char *plan(Columns *c, const EmitSource *s, uint32_t csc_bytes)
 	plan_judged(k);
 	if (!k->judged)
 		return "errors";
-	if (s->half)
+	if (s->bf16)
 		return bf16_columns_plan(c);
 	why = steps_find(c);
 	if (why)

@@ -85,10 +85,10 @@ static void bits_copy(Columns *c, const Ahead *a, Reg to)
 	uint32_t bytes = k->s->job->data.bits_row * 4;
 
 	for (uint32_t t = 0; t < c->lane_rows; t++) {
-		Reg row = add(e, c->reg.lane, imm(32 * t)), at = mad(e, row, k->half->bits_row, to);
+		Reg row = add(e, c->reg.lane, imm(32 * t)), at = mad(e, row, k->bf16->bits_row, to);
 		Reg from = place(e, POINTER(k, data.bits), case_of(c, a->number[t]), bytes);
 		for (uint32_t q = 0; q < bytes; q += 16)
-			ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", at, k->half->at_bits + q, from, q);
+			ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", at, k->bf16->at_bits + q, from, q);
 	}
 }
 
@@ -115,7 +115,7 @@ static void targets_copy(Columns *c, const Ahead *a, Reg to, Reg rows)
 		Reg is = op2(e, REG_P, "and.pred", less(e, own, imm(k->block_rows)), less(e, batch_row(c, own), rows));
 		uint32_t past = if_begin(e, is);
 		Reg at = add(e, mad(e, own, k->target_row, to), imm(k->at_targets));
-		bool words = k->half && k->half->y_bits;
+		bool words = k->bf16 && k->bf16->y_bits;
 		Reg from =
 			words ? place(e, POINTER(k, data.y_bits), number, 4) : place(e, POINTER(k, data.y), number, 4 * targets);
 		for (uint32_t i = 0; i < (words ? 1 : targets); i++)

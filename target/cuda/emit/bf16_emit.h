@@ -9,22 +9,22 @@
 enum { CASES_THERE = 2, ROWS_THERE = 3, SIDE_MEET = 4, ROWS_JUDGED = 5, SIDES_MEET = 6, TALLIED = 15 };
 /* Of warpgroups: gradients have read rows, weights are new. */
 enum { ROWS_FREE = 6, GROUP_WEIGHTS = 7, GROUP_ROWS_THERE = 8 };
-enum { HALF_BUFS = BUF_DELTA + 1 }; /* activations and deltas are operands */
+enum { BF16_BUFS = BUF_DELTA + 1 }; /* activations and deltas are operands */
 
 /* Rounded weights in shared memory: rows of a panel. */
-typedef struct HalfRegion {
+typedef struct Bf16Region {
 	uint64_t from;      /* in Job.half */
 	uint32_t row, rows; /* row: halves */
 	uint32_t space;     /* rows in shared memory, */
 	uint32_t pitch, at; /* bytes */
 	bool by_target;     /* grouped: a row of the panel has the weights of one target */
-} HalfRegion;
+} Bf16Region;
 
 /* A warp has `high` tiles of 16 rows by `wide` tiles of 8 columns. */
-typedef struct HalfTask {
+typedef struct Bf16Task {
 	uint32_t high, wide, down, across; /* down, across: tasks */
 	uint32_t first;                    /* of a gradient: its first warp in all rounds */
-} HalfTask;
+} Bf16Task;
 
 /* Weights of a panel and their state in shared memory: rows of floats. If swizzled, 32 bytes and the next change places
  * in rows whose number has bit 1, so that pairs of columns of eight rows lie in different banks. */
@@ -33,14 +33,14 @@ typedef struct KeptPanel {
 	bool swizzled;
 } KeptPanel;
 
-typedef struct Half {
-	uint16_t *map[HALF_BUFS]; /* as Kernel.map */
+typedef struct Bf16 {
+	uint16_t *map[BF16_BUFS]; /* as Kernel.map */
 	uint32_t row, at_rows;    /* bytes */
-	HalfRegion region[WEIGHT_REGIONS];
+	Bf16Region region[WEIGHT_REGIONS];
 	uint32_t regions;
 	bool bits;                                                 /* inputs are 0 or 1, a bit each */
 	uint32_t bits_row, transposed_row, at_bits, at_transposed; /* bytes; transposed_row: words of inputs for 32 rows */
-	HalfTask task[MOST_GRADIENTS];
+	Bf16Task task[MOST_GRADIENTS];
 	uint32_t cases_bytes, at_count,
 		at_numbers;                  /* apart: targets and so on of a chunk, of which there are two; its rows;
 	                                             * the numbers of the update */
@@ -71,20 +71,20 @@ typedef struct Half {
 	Reg ends, rows;            /* apart: the update ends an epoch; once: rows of the leaf */
 	Reg (*sum)[4];             /* [tiles of a warp] gradients that are kept while rows come in chunks */
 	Reg turn;                  /* grouped: chunks that a warpgroup has ended, of two updates */
-} Half;
+} Bf16;
 
 /* ---- bf16_plan.c ---- */
 
-const HalfRegion *half_region(const Kernel *k, const DeviceStep *s);
-uint32_t half_column(const Kernel *k, uint32_t buf, uint32_t col); /* bytes in a row, or in eight rows if grouped */
-uint32_t half_across(const Kernel *k);                             /* bytes between tiles of 8 columns */
+const Bf16Region *bf16_region(const Kernel *k, const DeviceStep *s);
+uint32_t bf16_column(const Kernel *k, uint32_t buf, uint32_t col); /* bytes in a row, or in eight rows if grouped */
+uint32_t bf16_across(const Kernel *k);                             /* bytes between tiles of 8 columns */
 Reg lane_place(Kernel *k, uint32_t pitch, bool across);
-void half_inputs(Kernel *k);
-void half_pads(Kernel *k);
+void bf16_inputs(Kernel *k);
+void bf16_pads(Kernel *k);
 uint32_t shared_take(Kernel *k, uint64_t bytes);
 Reg y_bit(Emit *e, Reg word, uint32_t n); /* a target, from its word */
 Reg cases_memory(Kernel *k);              /* that at_targets, at_own, at_late and at_bits count from */
-Reg half_pair(Emit *e, Reg low, Reg high);
+Reg bf16_pair(Emit *e, Reg low, Reg high);
 
 /* ---- bf16_gradient.c: inputs that are bits ---- */
 
@@ -122,24 +122,24 @@ typedef struct Sums {
 	bool has_targets;       /* they are bits, and loaded: */
 	Reg target[2];          /* of the lane's rows, 8 apart, from its first column on */
 } Sums;
-Reg half_targets(Kernel *k, const Sums *x, uint32_t r); /* the same */
+Reg bf16_targets(Kernel *k, const Sums *x, uint32_t r); /* the same */
 /* Outputs and deltas of two columns of tile j, row 8 r, from their net inputs v; late rows are stored. */
-void half_outputs(Kernel *k, const DeviceStep *s, const DeviceStep *errors, const Sums *x, uint32_t r, uint32_t j,
+void bf16_outputs(Kernel *k, const DeviceStep *s, const DeviceStep *errors, const Sums *x, uint32_t r, uint32_t j,
                   Reg real, Reg v[2]);
 /* A step of 16 sources. pitch: of weights; fa: fragments of rows, made for two steps where inputs are bits */
-void half_product_step(Kernel *k, const DeviceStep *s, const HalfTask *t, Reg a, Reg b, uint32_t pitch, uint32_t step,
+void bf16_product_step(Kernel *k, const DeviceStep *s, const Bf16Task *t, Reg a, Reg b, uint32_t pitch, uint32_t step,
                        Reg fa[TILES_HIGH][2][4], Sums *x);
-void half_steps(Kernel *k, uint32_t first, uint32_t end);
+void bf16_steps(Kernel *k, uint32_t first, uint32_t end);
 /* Does a step after step i have these columns as an operand before another writes them? */
 bool operand_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint32_t count);
 
 /* ---- bf16_layers.c ---- */
 
-bool half_is_through(const Kernel *k);
-bool half_can_group(const Kernel *k);
-uint32_t half_judged_threads(const Kernel *k); /* apart: that wait for ROWS_JUDGED */
+bool bf16_fuses_layers(const Kernel *k);
+bool bf16_can_use_warpgroups(const Kernel *k);
+uint32_t bf16_scored_threads(const Kernel *k); /* apart: that wait for ROWS_JUDGED */
 void judged_wait(Kernel *k);
-void half_through(Kernel *k);
+void bf16_layers(Kernel *k);
 
 /* ---- bf16_side.c ---- */
 
@@ -152,7 +152,7 @@ enum { NUMBERS_BYTES = P_COUNT * 8 + 8 }; /* of an update, then: does it end an 
 enum { GROUP_THREADS = 128, GROUP_ROWS = 64, GROUP_SPARE = 1024 }; /* spare: bytes that tiles are read past rows */
 bool group_gradients_fit(const Kernel *k);
 uint32_t group_rows_threads(const Kernel *k); /* of warpgroups that have rows of a chunk */
-void group_region(HalfRegion *r, bool by_target);
+void group_region(Bf16Region *r, bool by_target);
 void group_kept_plan(Kernel *k); /* takes memory */
 void group_kept_move(Kernel *k, bool out);
 void group_halves_move(Kernel *k, bool out);
@@ -178,12 +178,12 @@ void rows_wait(Kernel *k); /* gradients have read the rows before */
 
 /* ---- bf16_gradient.c ---- */
 
-void half_gradient_plan(Kernel *k);
-void half_kept_plan(Kernel *k); /* takes memory */
-void half_kept_move(Kernel *k, bool out);
-void half_sums_begin(Kernel *k);         /* of a slice, or of a leaf */
-void half_changes(Kernel *k, Reg chunk); /* of a chunk of rows; chunk: its number in the slice */
-void half_sums_end(Kernel *k);
+void bf16_gradient_plan(Kernel *k);
+void bf16_kept_plan(Kernel *k); /* takes memory */
+void bf16_kept_move(Kernel *k, bool out);
+void bf16_sums_begin(Kernel *k);          /* of a slice, or of a leaf */
+void bf16_sums_add(Kernel *k, Reg chunk); /* of a chunk of rows; chunk: its number in the slice */
+void bf16_sums_end(Kernel *k);
 
 /* ---- bf16_update.c ---- */
 
@@ -200,11 +200,11 @@ void tiles_update(Kernel *k, const struct TilesAhead *a, Reg leaves);
 
 /* ---- bf16_tiles.c ---- */
 
-const char *half_tiles_columns(Kernel *k, uint32_t step); /* NULL, or what is wrong */
-uint32_t half_tiles_plan(Kernel *k);                      /* bytes of the rings */
-void half_product_tiles(Kernel *k, uint32_t step);
-void half_gradient_tiles(Kernel *k, Reg leaves);
-Reg half_buffer(Kernel *k, uint32_t buf, uint32_t col); /* rows of rounded values, from this column on */
+const char *bf16_tiles_columns(Kernel *k, uint32_t step); /* NULL, or what is wrong */
+uint32_t bf16_tiles_plan(Kernel *k);                      /* bytes of the rings */
+void bf16_product_tiles(Kernel *k, uint32_t step);
+void bf16_gradient_tiles(Kernel *k, Reg leaves);
+Reg bf16_buffer(Kernel *k, uint32_t buf, uint32_t col); /* rows of rounded values, from this column on */
 const InputColumns *input_of(const Kernel *k, uint32_t buf, uint32_t col); /* NULL: none */
 bool is_operand(const DeviceStep *s, uint32_t access);                     /* of a product or gradient: rounded */
 /* Does a step after step i read these columns as floats? */
@@ -212,13 +212,13 @@ bool floats_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint3
 
 /* ---- bf16_train.c ---- */
 
-void half_ones(Kernel *k);
+void bf16_ones(Kernel *k);
 Reg leaf_find(Kernel *k, Reg update);          /* rows and cases of a leaf; returns its address */
 void chunk_rows(Kernel *k, Reg row0, Reg end); /* rows row0 .. of those below end: block_rows at most */
 Reg slice_rows(Kernel *k, Reg leaves);         /* rows of a slice: those of the kind of update */
 /* Tallies are formed by one warp of the last block of each team, which waits for no sums: that of its leaf, then, in
  * the last block of all, that of the update. now: the leaf */
 void tallies_form(Kernel *k, Kernel *now, Reg update, Reg leaves, const Barriers *b);
-void half_phase(Kernel *k, uint32_t first, uint32_t end, bool scores, bool codes);
+void bf16_phase(Kernel *k, uint32_t first, uint32_t end, bool scores, bool codes);
 
 #endif

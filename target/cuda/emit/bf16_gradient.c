@@ -22,7 +22,7 @@ enum { SQUARE = 32, ONE = 0x3f80, SPARE = 256, WORD = 32 };
 
 const InputColumns *bits_of(const Kernel *k, uint32_t buf, uint32_t col)
 {
-	return k->half->bits ? input_of(k, buf, col) : NULL;
+	return k->bf16->bits ? input_of(k, buf, col) : NULL;
 }
 
 /* All that steps read of inputs begins with the first column of a part. */
@@ -30,8 +30,8 @@ void bits_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
 
-	k->half->bits = false;
-	k->half->bits_row = k->half->transposed_row = 0;
+	k->bf16->bits = false;
+	k->bf16->bits_row = k->bf16->transposed_row = 0;
 	if (!s->job->data.bits_row || s->tiled)
 		return;
 	for (uint32_t i = 0; i < s->list->steps; i++) {
@@ -45,28 +45,28 @@ void bits_plan(Kernel *k)
 				return;
 		}
 	}
-	k->half->bits = true;
-	k->half->bits_row = s->job->data.bits_row * 4;
-	if (!k->half->grouped) /* there, few loads are worth the memory */
-		k->half->bits_row = (k->half->bits_row / 16 | 1) * 16;
-	k->half->transposed_row = s->job->data.bits_row * SQUARE * 4;
+	k->bf16->bits = true;
+	k->bf16->bits_row = s->job->data.bits_row * 4;
+	if (!k->bf16->grouped) /* there, few loads are worth the memory */
+		k->bf16->bits_row = (k->bf16->bits_row / 16 | 1) * 16;
+	k->bf16->transposed_row = s->job->data.bits_row * SQUARE * 4;
 }
 
 /* Blocks with side threads take gradients from words of rows. */
-bool is_turned(const Kernel *k) { return k->half->bits && !k->s->test && !k->s->sided; }
+bool is_turned(const Kernel *k) { return k->bf16->bits && !k->s->test && !k->s->sided; }
 
-uint64_t bits_bytes(const Kernel *k, uint32_t rows) { return (uint64_t)k->half->bits_row * rows; }
+uint64_t bits_bytes(const Kernel *k, uint32_t rows) { return (uint64_t)k->bf16->bits_row * rows; }
 
 uint64_t transposed_bytes(const Kernel *k, uint32_t rows)
 {
-	return is_turned(k) ? ceil_div(rows, SQUARE) * k->half->transposed_row + SPARE : 0;
+	return is_turned(k) ? ceil_div(rows, SQUARE) * k->bf16->transposed_row + SPARE : 0;
 }
 
 /* Of the chunk, under way. */
 void bits_stage(Kernel *k)
 {
 	Emit *e = k->e;
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 	uint32_t each = k->s->job->data.bits_row / 4;
 
 	remark(e, "inputs, a bit each");
@@ -92,7 +92,7 @@ void squares_turn(Kernel *k, Reg *x, uint32_t count)
 	Emit *e = k->e;
 
 	for (uint32_t d = 16, i = 0; d; d /= 2, i++) {
-		Reg upper = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", k->half->lane, imm(d)), imm(0));
+		Reg upper = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", k->bf16->lane, imm(d)), imm(0));
 		Reg kept = op3(e, REG_R, "selp.u32", imm(~low[i]), imm(low[i]), upper);
 		Reg shift = op3(e, REG_R, "selp.u32", imm(32 - d), imm(d), upper), changed = op1(e, REG_R, "not.b32", kept);
 		Reg y[SQUARES_TURNED];
@@ -110,7 +110,7 @@ void squares_turn(Kernel *k, Reg *x, uint32_t count)
 void bits_turn(Kernel *k, uint32_t first, uint32_t most)
 {
 	Emit *e = k->e;
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 	uint32_t words = k->s->job->data.bits_row, squares = (uint32_t)ceil_div(k->block_rows, SQUARE) * words;
 	uint32_t warps = k->s->threads / 32 - first, each = min_u32(most, max_u32(1, squares / warps));
 
@@ -156,7 +156,7 @@ static Reg pair_of_bits(Emit *e, Reg x, uint32_t pair)
 void bits_fragments(Kernel *k, const Reg *word, uint32_t count, Reg f[2][4])
 {
 	for (uint32_t r = 0; r < count; r++) {
-		Reg x = op2(k->e, REG_R, "shr.u32", word[r], k->half->bits_shift);
+		Reg x = op2(k->e, REG_R, "shr.u32", word[r], k->bf16->bits_shift);
 		for (uint32_t pair = 0; pair < 4; pair++)
 			f[pair / 2][pair % 2 * count + r] = pair_of_bits(k->e, x, pair);
 	}
@@ -165,7 +165,7 @@ void bits_fragments(Kernel *k, const Reg *word, uint32_t count, Reg f[2][4])
 /* Address of the lane's words: of row `row` of a product. */
 Reg bits_row_at(Kernel *k, const InputColumns *in, Reg row)
 {
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 
 	return add(k->e, mad(k->e, add(k->e, row, h->row_of_lane), h->bits_row, cases_memory(k)),
 	           imm(h->at_bits + 4 * in->word));
@@ -174,7 +174,7 @@ Reg bits_row_at(Kernel *k, const InputColumns *in, Reg row)
 /* Of input `input` of the part, for the first rows. */
 Reg bits_input_at(Kernel *k, const InputColumns *in, Reg input)
 {
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 
 	return add(k->e, mad(k->e, add(k->e, input, h->row_of_lane), 4, k->memory), imm(h->at_transposed + 128 * in->word));
 }
@@ -185,7 +185,7 @@ Reg bits_input_at(Kernel *k, const InputColumns *in, Reg input)
 BitsInputs bits_inputs(Kernel *k, const InputColumns *in, Reg input)
 {
 	Emit *e = k->e;
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 	Reg odd = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", h->row_of_lane, imm(1)), imm(0));
 	Reg word = op2(e, REG_R, "shr.u32", input, imm(5)), tile = op2(e, REG_R, "and.b32", divide(e, input, 8), imm(3));
 	BitsInputs x = { .half = op3(e, REG_R, "selp.u32", imm(0x7632), imm(0x5410), odd), .at = reg(e, REG_R) };
@@ -207,7 +207,7 @@ void bits_rows(Kernel *k, const BitsInputs *x, uint32_t row, uint32_t first, uin
 			uint32_t word = (first + t) / (WORD / 8);
 			Reg two[2];
 			for (uint32_t i = 0; i < 2; i++)
-				two[i] = load(e, REG_R, "ld.shared.u32", x->at, (row + 8 * r + i) * k->half->bits_row + 4 * word);
+				two[i] = load(e, REG_R, "ld.shared.u32", x->at, (row + 8 * r + i) * k->bf16->bits_row + 4 * word);
 			Reg both = op2(e, REG_R, "shr.u32", op3(e, REG_R, "prmt.b32", two[0], two[1], x->half), x->shift);
 			for (end = t; end < count && (first + end) / (WORD / 8) == word; end++)
 				f[end][r] = pair_of_bits(e, both, (first + end) % (WORD / 8));
@@ -218,7 +218,7 @@ void bits_rows(Kernel *k, const BitsInputs *x, uint32_t row, uint32_t first, uin
 
 /* Tiles that a narrow matrix does not have go to the other side, up to `most` of them. Where inputs are bits, tiles of
  * a task are in one word, or have whole ones. */
-static void task_fit(const Kernel *k, const DeviceStep *g, uint32_t most, HalfTask *t)
+static void task_fit(const Kernel *k, const DeviceStep *g, uint32_t most, Bf16Task *t)
 {
 	t->wide = min_u32(t->wide, (uint32_t)ceil_div(g->cols, 8));
 	if (bits_of(k, g->c, g->c_col) && t->wide % 3 == 0)
@@ -229,14 +229,14 @@ static void task_fit(const Kernel *k, const DeviceStep *g, uint32_t most, HalfTa
 		t->wide *= 2;
 }
 
-static uint32_t tasks_of(const Kernel *k, uint32_t high, uint32_t wide, HalfTask *task)
+static uint32_t tasks_of(const Kernel *k, uint32_t high, uint32_t wide, Bf16Task *task)
 {
 	const EmitSource *s = k->s;
 	uint32_t all = 0;
 
 	for (uint32_t i = s->list->gradient; i < s->list->steps; i++) {
 		const DeviceStep *g = &s->step[i];
-		HalfTask t = { .high = high, .wide = wide, .first = all };
+		Bf16Task t = { .high = high, .wide = wide, .first = all };
 		while (t.high > 1 && 16 * (t.high / 2) >= g->depth)
 			t.high /= 2;
 		if (s->sided)
@@ -258,23 +258,23 @@ static double step_cycles(const Kernel *k, uint32_t at_once, uint32_t high, uint
 	bool down_bits = bits_of(k, g->a, g->a_col), across_bits = bits_of(k, g->c, g->c_col);
 	uint32_t each = (at_once + 3) / 4, tiles = high * wide;
 	double down = down_bits ? 10.0 * high : high, across = across_bits ? 5.0 * wide : 0.5 * wide;
-	double issue = each * (down + across + tiles * (k->half->apart && !k->s->sided ? 3.0 : 1.0)) / 0.7;
+	double issue = each * (down + across + tiles * (k->bf16->apart && !k->s->sided ? 3.0 : 1.0)) / 0.7;
 	double shared = at_once * ((down_bits ? 1.0 : 4.0) * high + (across_bits ? 0.5 : 2.0) * wide);
 	double most = issue > shared ? issue : shared, tensor = each * tiles * 6.4;
 
 	return most > tensor ? most : tensor;
 }
 
-void half_gradient_plan(Kernel *k)
+void bf16_gradient_plan(Kernel *k)
 {
-	uint32_t warps = k->half->warps, best_high = 1, best_wide = 1;
+	uint32_t warps = k->bf16->warps, best_high = 1, best_wide = 1;
 	double least = 0;
 
 	for (uint32_t high = 1; high <= 4; high *= 2)
 		for (uint32_t wide = 1; wide <= 8; wide += wide < 4 ? 1 : 2) {
 			uint32_t tasks = tasks_of(k, high, wide, NULL), at_once = min_u32(tasks, warps);
 			double cost = (double)ceil_div(tasks, warps) * (step_cycles(k, at_once, high, wide) + 60);
-			if (high * wide > WARP_TILES || (high * wide > (k->half->apart ? 12 : 8) && k->s->team_blocks == 1))
+			if (high * wide > WARP_TILES || (high * wide > (k->bf16->apart ? 12 : 8) && k->s->team_blocks == 1))
 				continue;
 			if (!least || cost < least) {
 				least = cost;
@@ -282,15 +282,15 @@ void half_gradient_plan(Kernel *k)
 				best_wide = wide;
 			}
 		}
-	k->half->tasks = tasks_of(k, best_high, best_wide, k->half->task);
-	k->half->rounds = (uint32_t)max_u64(1, ceil_div(k->half->tasks, warps));
+	k->bf16->tasks = tasks_of(k, best_high, best_wide, k->bf16->task);
+	k->bf16->rounds = (uint32_t)max_u64(1, ceil_div(k->bf16->tasks, warps));
 }
 
 /* ---- a warp's tiles ---- */
 
 typedef struct GradientTask {
 	const DeviceStep *step;
-	const HalfTask *task;
+	const Bf16Task *task;
 	Reg row, col; /* of the lane's first sum in the matrix */
 	Reg a, b;     /* addresses of fragments in row 0, */
 	bool bits[2]; /* or where they are among inputs */
@@ -303,9 +303,9 @@ static GradientTask gradient_begin(Kernel *k, uint32_t number, uint32_t round, b
 {
 	Emit *e = k->e;
 	const EmitSource *s = k->s;
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 	const DeviceStep *g = &s->step[s->list->gradient + number];
-	const HalfTask *t = &h->task[number];
+	const Bf16Task *t = &h->task[number];
 	Reg own = add(e, h->warp, imm(round * h->warps - t->first)); /* a large number if it is before the first */
 	GradientTask x = { .step = g, .task = t, .end = if_begin(e, less(e, own, imm(t->down * t->across))) };
 	Reg down = divide(e, own, t->across), across = modulo(e, own, t->across, down);
@@ -325,14 +325,14 @@ static GradientTask gradient_begin(Kernel *k, uint32_t number, uint32_t round, b
 			x.in[0] = bits_inputs(k, down_bits, row);
 		else
 			ins(e, "add.u32 $, $, #", x.a, mad(e, row, 2, add(e, k->memory, h->place[1])),
-			    h->at_rows + half_column(k, g->a, g->a_col));
+			    h->at_rows + bf16_column(k, g->a, g->a_col));
 		if (across_bits && is_turned(k))
 			ins(e, "mov.u32 $, $", x.b, bits_input_at(k, across_bits, col));
 		else if (across_bits)
 			x.in[1] = bits_inputs(k, across_bits, col);
 		else
 			ins(e, "add.u32 $, $, #", x.b, mad(e, col, 2, add(e, k->memory, h->place[0])),
-			    h->at_rows + half_column(k, g->c, g->c_col));
+			    h->at_rows + bf16_column(k, g->c, g->c_col));
 	}
 	return x;
 }
@@ -374,7 +374,7 @@ static void down_load(Kernel *k, const GradientTask *x, Tiled t, Reg (*a)[STEPS]
 				for (uint32_t i = 0; i < 4; i++)
 					a[h][step][i] = f[2 * h + i % 2][i / 2];
 			else
-				fragments_load(k, a[h][step], 4, true, x->a, 16 * step * k->half->row + 32 * (t.first + h));
+				fragments_load(k, a[h][step], 4, true, x->a, 16 * step * k->bf16->row + 32 * (t.first + h));
 	}
 }
 
@@ -386,7 +386,7 @@ static void across_load(Kernel *k, const GradientTask *x, Tiled t, Reg (*b)[STEP
 		if (x->bits[1])
 			bits_rows(k, &x->in[1], 16 * step, t.first, t.count, f);
 		else
-			fragments_load(k, pair, x->task->wide > 1 ? 4 : 2, true, x->b, 16 * step * k->half->row + 16 * t.first);
+			fragments_load(k, pair, x->task->wide > 1 ? 4 : 2, true, x->b, 16 * step * k->bf16->row + 16 * t.first);
 		for (uint32_t j = 0; j < t.count; j++)
 			for (uint32_t i = 0; i < 2; i++)
 				b[j][step][i] = x->bits[1] ? f[j][i] : pair[2 * j + i];
@@ -411,14 +411,14 @@ static void rows_add(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 	}
 	for (uint32_t side = 0; side < 2; side++) {
 		Reg at = x->bits[side] ? x->in[side].at : side ? x->b : x->a;
-		ins(k->e, "add.u32 $, $, #", at, at, TURN_ROWS * (x->bits[side] ? k->half->bits_row : k->half->row));
+		ins(k->e, "add.u32 $, $, #", at, at, TURN_ROWS * (x->bits[side] ? k->bf16->bits_row : k->bf16->row));
 	}
 }
 
 /* 32 rows, in two steps, where words of inputs are there. start: what the first adds to. */
 static void turned_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], const Reg *start)
 {
-	uint32_t row = k->half->row;
+	uint32_t row = k->bf16->row;
 	Reg a[4][2][4], b[8][2], of_bits[8][2][4], word[2];
 
 	for (uint32_t h = 0; x->bits[0] && h < x->task->high; h++) {
@@ -440,8 +440,8 @@ static void turned_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], const Re
 				multiply_add(k->e, sum[h * x->task->wide + j], a[h][step], x->bits[1] ? of_bits[j][step] : b[j],
 				             step ? NULL : start);
 	}
-	ins(k->e, "add.u32 $, $, #", x->a, x->a, x->bits[0] ? k->half->transposed_row : TURN_ROWS * row);
-	ins(k->e, "add.u32 $, $, #", x->b, x->b, x->bits[1] ? k->half->transposed_row : TURN_ROWS * row);
+	ins(k->e, "add.u32 $, $, #", x->a, x->a, x->bits[0] ? k->bf16->transposed_row : TURN_ROWS * row);
+	ins(k->e, "add.u32 $, $, #", x->b, x->b, x->bits[1] ? k->bf16->transposed_row : TURN_ROWS * row);
 }
 
 static void sums_fill(Emit *e, Reg (*sum)[4], uint32_t tiles, Reg value)
@@ -454,7 +454,7 @@ static void sums_fill(Emit *e, Reg (*sum)[4], uint32_t tiles, Reg value)
 /* Of a slice that has no rows: -0, which changes no sum. */
 static Reg first_value(Kernel *k)
 {
-	return op3(k->e, REG_F, "selp.f32", imm_f(0), imm_f(-0.0f), less(k->e, k->half->first, k->rows));
+	return op3(k->e, REG_F, "selp.f32", imm_f(0), imm_f(-0.0f), less(k->e, k->bf16->first, k->rows));
 }
 
 /* ---- sums of a slice ---- */
@@ -481,7 +481,7 @@ static Pair pair_of(Kernel *k, const GradientTask *x, uint32_t tile, uint32_t r)
 static Reg slice_sum(Kernel *k)
 {
 	Emit *e = k->e;
-	Reg number = mad(e, k->leaf_number, HALF_SLICES, k->half->slice);
+	Reg number = mad(e, k->leaf_number, BF16_SLICES, k->bf16->slice);
 
 	return op3(e, REG_D, "mad.wide.u32", number, imm((uint32_t)k->s->job->floats * 4), POINTER(k, sum));
 }
@@ -492,9 +492,9 @@ static void tiles_store(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 	Emit *e = k->e;
 	uint32_t number = (uint32_t)(x->step - k->s->step) - k->s->list->gradient;
 	SumTiles t = sum_tiles(k, number);
-	Reg down = divide(e, op2(e, REG_R, "sub.u32", x->row, k->half->row_of_lane), 16);
-	Reg across = divide(e, op2(e, REG_R, "sub.u32", x->col, k->half->col_of_lane), 8);
-	Reg to = tile_sum(k, k->leaf_number, k->half->slice, add(e, mad(e, down, t.across, across), imm(t.first)));
+	Reg down = divide(e, op2(e, REG_R, "sub.u32", x->row, k->bf16->row_of_lane), 16);
+	Reg across = divide(e, op2(e, REG_R, "sub.u32", x->col, k->bf16->col_of_lane), 8);
+	Reg to = tile_sum(k, k->leaf_number, k->bf16->slice, add(e, mad(e, down, t.across, across), imm(t.first)));
 
 	for (uint32_t i = 0; i < tiles_of(x); i++) {
 		uint32_t h = i / x->task->wide, j = i % x->task->wide;
@@ -547,13 +547,13 @@ static uint32_t most_tiles(const Kernel *k)
 	uint32_t most = 0;
 
 	for (uint32_t i = 0; i < gradients(k); i++)
-		most = max_u32(most, k->half->task[i].high * k->half->task[i].wide);
+		most = max_u32(most, k->bf16->task[i].high * k->bf16->task[i].wide);
 	return most;
 }
 
-void half_sums_begin(Kernel *k)
+void bf16_sums_begin(Kernel *k)
 {
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	uint32_t most = most_tiles(k);
 
 	if (h->rounds > 1 || k->s->test)
@@ -570,7 +570,7 @@ static void chunk_add(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 	Reg slice[WARP_TILES][4], zero[4];
 	Loop l = loop_begin(e, imm(0), k->my_rows, TURN_ROWS);
 
-	if (k->half->direct) { /* a slice has 32 rows */
+	if (k->bf16->direct) { /* a slice has 32 rows */
 		for (uint32_t n = 0; n < 4; n++)
 			zero[n] = op1(e, REG_F, "mov.f32", imm_f(0));
 		sums_new(k, slice, tiles_of(x));
@@ -586,10 +586,10 @@ static void chunk_add(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 	loop_end(e, &l);
 }
 
-void half_changes(Kernel *k, Reg chunk)
+void bf16_sums_add(Kernel *k, Reg chunk)
 {
 	Emit *e = k->e;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 
 	uint32_t other = if_begin(e, less(e, h->warp, imm(h->warps)));
 	for (uint32_t round = 0; round < h->rounds; round++)
@@ -612,17 +612,17 @@ void half_changes(Kernel *k, Reg chunk)
 	if_end(e, other);
 }
 
-void half_sums_end(Kernel *k)
+void bf16_sums_end(Kernel *k)
 {
-	uint32_t other = if_begin(k->e, less(k->e, k->half->warp, imm(k->half->warps)));
-	for (uint32_t i = 0; i < gradients(k) && k->half->rounds == 1; i++) {
+	uint32_t other = if_begin(k->e, less(k->e, k->bf16->warp, imm(k->bf16->warps)));
+	for (uint32_t i = 0; i < gradients(k) && k->bf16->rounds == 1; i++) {
 		GradientTask x = gradient_begin(k, i, 0, false);
-		if (k->half->direct)
-			sums_apply(k, &x, k->half->sum);
-		else if (k->half->sum_tiles)
-			tiles_store(k, &x, k->half->sum);
+		if (k->bf16->direct)
+			sums_apply(k, &x, k->bf16->sum);
+		else if (k->bf16->sum_tiles)
+			tiles_store(k, &x, k->bf16->sum);
 		else
-			sums_move(k, &x, k->half->sum, true);
+			sums_move(k, &x, k->bf16->sum, true);
 		if_end(k->e, x.end);
 	}
 	if_end(k->e, other);

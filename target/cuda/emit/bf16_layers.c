@@ -74,7 +74,7 @@ static bool through_fits(const Kernel *k, const Through *t)
 	       t->back->c_col == t->hidden->c_col && t->back->cols == t->hidden->cols;
 }
 
-bool half_is_through(const Kernel *k)
+bool bf16_fuses_layers(const Kernel *k)
 {
 	Through t;
 
@@ -82,13 +82,13 @@ bool half_is_through(const Kernel *k)
 }
 
 /* Products of warpgroups: steps of sums begin at multiples of 8 rows or columns of weights. */
-bool half_can_group(const Kernel *k)
+bool bf16_can_use_warpgroups(const Kernel *k)
 {
 	const EmitSource *s = k->s;
 	uint32_t threads = (GROUPS + 1) * GROUP_THREADS;
 	Through t;
 
-	return s->threads == threads && k->half->through && k->half->bits && s->leaf_rows > GROUP_ROWS &&
+	return s->threads == threads && k->bf16->through && k->bf16->bits && s->leaf_rows > GROUP_ROWS &&
 	       through_find(k, &t) && bits_of(k, t.hidden->a, t.hidden->a_col) && group_gradients_fit(k);
 }
 
@@ -99,14 +99,14 @@ static Tiles tiles_of_side(Kernel *k, const DeviceStep *s, Reg side, uint32_t sp
 	uint32_t each = (uint32_t)ceil_div(tiles_across(s), split);
 	Tiles t = { .first = mul(k->e, side, each), .most = each * (split - 1), .tiles = each };
 
-	t.col = add(k->e, k->half->col_of_lane, mul(k->e, t.first, 8));
+	t.col = add(k->e, k->bf16->col_of_lane, mul(k->e, t.first, 8));
 	return t;
 }
 
 /* Weights of a product, for these tiles and from column 8 first of them on. */
 static Reg weights_place(Kernel *k, const DeviceStep *s, const Tiles *t, uint32_t first)
 {
-	const HalfRegion *w = half_region(k, s);
+	const Bf16Region *w = bf16_region(k, s);
 	uint32_t tile = s->by_depth ? 16 : 8 * w->pitch;
 	Reg lanes = add(k->e, lane_place(k, w->pitch, !s->by_depth), mul(k->e, t->first, tile));
 
@@ -121,7 +121,7 @@ static void through_sums(Kernel *k, const DeviceStep *s, const Tiles *t, uint32_
 	Reg at = mad(e, t->col, 4, k->memory), start[2] = { imm_f(0), imm_f(0) };
 
 	for (uint32_t j = 0; j < tiles; j++) {
-		if (zero && k->half->grouped) { /* the first product begins them */
+		if (zero && k->bf16->grouped) { /* the first product begins them */
 			for (uint32_t i = 0; i < 4; i++)
 				sum[j][i] = reg(e, REG_F);
 			continue;
@@ -136,8 +136,8 @@ static void through_sums(Kernel *k, const DeviceStep *s, const Tiles *t, uint32_
 /* Operands that are in rows: address of the warp's fragments. */
 static Reg rows_place(Kernel *k, const DeviceStep *s, const ThroughRows *x)
 {
-	return add(k->e, add(k->e, mad(k->e, x->base, k->half->row, k->memory), k->half->place[0]),
-	           imm(k->half->at_rows + half_column(k, s->a, s->a_col)));
+	return add(k->e, add(k->e, mad(k->e, x->base, k->bf16->row, k->memory), k->bf16->place[0]),
+	           imm(k->bf16->at_rows + bf16_column(k, s->a, s->a_col)));
 }
 
 /* Products of operands in registers, [tiles][2 rows] pairs of columns, or, if there are none, in rows. */
@@ -145,7 +145,7 @@ static void through_multiply(Kernel *k, const DeviceStep *s, const ThroughRows *
                              uint32_t first, uint32_t tiles, Reg (*sum)[4])
 {
 	Reg b = weights_place(k, s, t, first), f[4], rows = a ? b : rows_place(k, s, x);
-	uint32_t pitch = half_region(k, s)->pitch;
+	uint32_t pitch = bf16_region(k, s)->pitch;
 
 	for (uint32_t step = 0; step < ceil_div(s->depth, 16); step++) {
 		Reg fa[4];
@@ -168,10 +168,10 @@ static Reg through_pair(Kernel *k, const DeviceStep *s, const ThroughRows *x, co
                         uint32_t r, const Reg v[2])
 {
 	Emit *e = k->e;
-	const Half *h = k->half;
-	Reg pair = half_pair(e, v[0], v[1]), has = x->real[r],
+	const Bf16 *h = k->bf16;
+	Reg pair = bf16_pair(e, v[0], v[1]), has = x->real[r],
 		at = h->grouped ? x->half_row : mad(e, t->col, 2, x->half_row);
-	uint32_t offset = half_column(k, buf, s->c_col) + 8 * r * h->row + half_across(k) * j;
+	uint32_t offset = bf16_column(k, buf, s->c_col) + 8 * r * h->row + bf16_across(k) * j;
 	bool last = 8 * (t->most + j + 1) > s->cols;
 
 	if (h->grouped && buf == BUF_DELTA && s->after == AFTER_UNITS) /* gradients read rows past the last */
@@ -197,14 +197,14 @@ static Reg through_pair(Kernel *k, const DeviceStep *s, const ThroughRows *x, co
 static void through_hidden(Kernel *k, const Through *t, const ThroughRows *x, const Tiles *some, Sums *sums)
 {
 	const DeviceStep *s = t->hidden;
-	HalfTask task = { .high = 1, .wide = some->tiles };
+	Bf16Task task = { .high = 1, .wide = some->tiles };
 	Reg fa[TILES_HIGH][2][4];
 	const InputColumns *bits = bits_of(k, s->a, s->a_col);
 
 	through_sums(k, s, some, 0, some->tiles, sums->sum);
 	Reg a = bits ? bits_row_at(k, bits, x->base) : rows_place(k, s, x), b = weights_place(k, s, some, 0);
 	for (uint32_t step = 0; step < ceil_div(s->depth, 16); step++)
-		half_product_step(k, s, &task, a, b, half_region(k, s)->pitch, step, fa, sums);
+		bf16_product_step(k, s, &task, a, b, bf16_region(k, s)->pitch, step, fa, sums);
 }
 
 /* Net inputs become outputs. out: NULL, or of warpgroups, sums of the next product, begun as its operands are there */
@@ -226,10 +226,10 @@ static void through_units(Kernel *k, const Through *t, const ThroughRows *x, con
 
 static Sums outputs_begin(Kernel *k, const Through *t, const ThroughRows *x, const Tiles *some)
 {
-	Sums sums = { .row = x->row, .col = some->col, .has_targets = k->half->y_bits };
+	Sums sums = { .row = x->row, .col = some->col, .has_targets = k->bf16->y_bits };
 
 	for (uint32_t r = 0; r < 2 && sums.has_targets; r++) /* while products are under way */
-		sums.target[r] = half_targets(k, &sums, r);
+		sums.target[r] = bf16_targets(k, &sums, r);
 	through_sums(k, t->outputs, some, 0, some->tiles, sums.sum);
 	return sums;
 }
@@ -239,7 +239,7 @@ static void through_outputs(Kernel *k, const Through *t, const ThroughRows *x, c
 {
 	for (uint32_t i = 0; i < 2 * some->tiles; i++) {
 		uint32_t j = i / 2, r = i % 2;
-		half_outputs(k, t->outputs, t->errors, sums, r, j, x->real[r], sums->sum[j] + 2 * r);
+		bf16_outputs(k, t->outputs, t->errors, sums, r, j, x->real[r], sums->sum[j] + 2 * r);
 		pair[j][r] = through_pair(k, t->outputs, x, some, BUF_DELTA, j, r, sums->sum[j] + 2 * r);
 	}
 }
@@ -250,13 +250,13 @@ static void through_back(Kernel *k, const Through *t, const ThroughRows *x, cons
 {
 	Emit *e = k->e;
 	const DeviceStep *s = t->back;
-	uint32_t at_once = k->half->grouped ? TILES_WIDE : 4;
+	uint32_t at_once = k->bf16->grouped ? TILES_WIDE : 4;
 
 	for (uint32_t first = 0; first < some->tiles; first += at_once) {
 		uint32_t tiles = min_u32(at_once, some->tiles - first);
 		Reg sum[TILES_WIDE][4];
 		through_sums(k, s, some, first, tiles, sum);
-		if (k->half->grouped)
+		if (k->bf16->grouped)
 			group_operands(k, s, a, tiles, sum);
 		else
 			through_multiply(k, s, x, a, some, first, tiles, sum);
@@ -275,12 +275,12 @@ static void through_back(Kernel *k, const Through *t, const ThroughRows *x, cons
 static ThroughRows through_rows_of(Kernel *k, Reg base)
 {
 	Emit *e = k->e;
-	ThroughRows x = { .base = base, .row = add(e, base, k->half->row_of_lane) };
+	ThroughRows x = { .base = base, .row = add(e, base, k->bf16->row_of_lane) };
 
 	for (uint32_t r = 0; r < 2; r++)
 		x.real[r] = less(e, add(e, x.row, imm(8 * r)), k->my_rows);
-	Reg own = k->half->grouped ? mad(e, base, k->half->row, mul(e, k->half->lane, 4)) : mul(e, x.row, k->half->row);
-	x.half_row = add(e, add(e, own, k->memory), imm(k->half->at_rows));
+	Reg own = k->bf16->grouped ? mad(e, base, k->bf16->row, mul(e, k->bf16->lane, 4)) : mul(e, x.row, k->bf16->row);
+	x.half_row = add(e, add(e, own, k->memory), imm(k->bf16->at_rows));
 	return x;
 }
 
@@ -293,7 +293,7 @@ static bool splits(const DeviceStep *s, uint32_t split)
 /* Warps that have the same 16 rows: some, where there are so many. */
 static uint32_t through_split(const Kernel *k, const Through *t, uint32_t warps)
 {
-	if (k->half->grouped)
+	if (k->bf16->grouped)
 		return 1;
 	for (uint32_t split = k->s->sided ? MOST_SPLIT : 2; split > 1; split /= 2)
 		if (k->block_rows / 16 * split <= warps && splits(t->hidden, split) && splits(t->outputs, split))
@@ -302,20 +302,20 @@ static uint32_t through_split(const Kernel *k, const Through *t, uint32_t warps)
 }
 
 /* Late rows are overwritten in the middle of the way, or by any warp. */
-uint32_t half_judged_threads(const Kernel *k)
+uint32_t bf16_scored_threads(const Kernel *k)
 {
-	uint32_t warps = k->half->warps, tiles = k->block_rows / 16;
+	uint32_t warps = k->bf16->warps, tiles = k->block_rows / 16;
 	Through t;
 
-	if (k->half->through && tiles <= warps && through_find(k, &t))
+	if (k->bf16->through && tiles <= warps && through_find(k, &t))
 		return 32 * tiles * through_split(k, &t, warps);
 	return 32 * warps;
 }
 
 void judged_wait(Kernel *k)
 {
-	if (k->half->apart && k->half->direct)
-		ins(k->e, "bar.sync #, #", ROWS_JUDGED, half_judged_threads(k) + SIDE_THREADS);
+	if (k->bf16->apart && k->bf16->direct)
+		ins(k->e, "bar.sync #, #", ROWS_JUDGED, bf16_scored_threads(k) + SIDE_THREADS);
 }
 
 /* Warps of the same rows. tile: R */
@@ -386,11 +386,11 @@ static void groups_through(Kernel *k)
 	if (!through_find(k, &t))
 		return;
 	remark(e, "64 rows of a warpgroup through all layers");
-	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->half->warp, imm(warps)), others);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->bf16->warp, imm(warps)), others);
 	Tiles hidden = tiles_of_side(k, t.hidden, imm(0), 1);
 	through_sums(k, t.hidden, &hidden, 0, hidden.tiles, sums.sum); /* cases need not be there */
 	cases_wait(k);
-	Reg base = mul(e, k->half->warp, 16), first = op2(e, REG_R, "and.b32", base, imm(0u - GROUP_ROWS));
+	Reg base = mul(e, k->bf16->warp, 16), first = op2(e, REG_R, "and.b32", base, imm(0u - GROUP_ROWS));
 	uint32_t past = if_begin(e, less(e, first, k->my_rows));
 	ThroughRows x = through_rows_of(k, base);
 	group_through(k, &t, &x, &hidden, &sums);
@@ -410,10 +410,10 @@ static void groups_through(Kernel *k)
 /* ---- the rows of a chunk ---- */
 
 /* Warps without rows make words of inputs meanwhile, if there are such. */
-void half_through(Kernel *k)
+void bf16_layers(Kernel *k)
 {
 	Emit *e = k->e;
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 	uint32_t tiles = k->block_rows / 16, warps = k->s->threads / 32, others = label(e), end = label(e);
 	bool loops = tiles > warps;
 	Through t;

@@ -15,11 +15,11 @@
 enum { MOST_ROWS = 128, LEAST_ROWS = 32, SPARE = 512 };
 
 static uint32_t odd_16s(uint32_t bytes) { return (uint32_t)(ceil_div(bytes, 16) | 1) * 16; }
-static uint32_t row_bytes(const Half *h, uint32_t bytes) { return h->grouped ? bytes : odd_16s(bytes); }
+static uint32_t row_bytes(const Bf16 *h, uint32_t bytes) { return h->grouped ? bytes : odd_16s(bytes); }
 
 /* ---- columns ---- */
 
-static void use_halves(Half *h, uint32_t buf, uint32_t col, uint32_t count)
+static void use_bf16(Bf16 *h, uint32_t buf, uint32_t col, uint32_t count)
 {
 	count = (uint32_t)round_up(count, 16);
 	for (uint32_t i = col / COLUMN_BLOCK; i <= (col + count - 1) / COLUMN_BLOCK; i++)
@@ -40,7 +40,7 @@ static bool is_product(const Kernel *k, const DeviceStep *s)
 /* Operands: rounded. Other columns that steps read, and those that steps other than products write, are floats. */
 static const char *step_plan(Kernel *k, const DeviceStep *s)
 {
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	Access a[8];
 	uint32_t n = step_access(k, s, a);
 
@@ -48,23 +48,23 @@ static const char *step_plan(Kernel *k, const DeviceStep *s)
 		if (s->a_col % 8 || s->c_col % 8 || s->a > BUF_DELTA || s->c > BUF_DELTA)
 			return "columns that are not aligned";
 		if (!bits_of(k, s->a, s->a_col))
-			use_halves(h, s->a, s->a_col, s->depth);
+			use_bf16(h, s->a, s->a_col, s->depth);
 		if (!bits_of(k, s->c, s->c_col))
-			use_halves(h, s->c, s->c_col, s->cols);
+			use_bf16(h, s->c, s->c_col, s->cols);
 		return NULL;
 	}
 	if (is_product(k, s)) {
 		if (s->a_col % 8 || s->a > BUF_DELTA)
 			return "columns that are not aligned";
 		if (!bits_of(k, s->a, s->a_col))
-			use_halves(h, s->a, s->a_col, s->depth);
+			use_bf16(h, s->a, s->a_col, s->depth);
 	}
 	if (s->kind == STEP_PRODUCT && s->c_col % 8)
 		return "columns that are not aligned";
 	for (uint32_t i = 0; i < n && s->kind != STEP_ONE; i++) {
 		bool operand = is_product(k, s) && !i;
 		bool stored = s->kind == STEP_PRODUCT && a[i].writes;
-		if (!operand && !stored && !k->half->through)
+		if (!operand && !stored && !k->bf16->through)
 			use_floats(k, a[i].buf, a[i].col, a[i].count);
 	}
 	return NULL;
@@ -73,19 +73,19 @@ static const char *step_plan(Kernel *k, const DeviceStep *s)
 static const char *columns_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	uint32_t blocks = (uint32_t)ceil_div(s->job->cols, COLUMN_BLOCK) + 2, floats = 0, halves = 0;
 
 	for (int b = 0; b < BUFS; b++) {
 		k->map[b] = NEW(&s->cx->scratch, blocks, uint16_t);
 		memset(k->map[b], 0xff, blocks * sizeof **k->map);
 	}
-	for (int b = 0; b < HALF_BUFS; b++) {
+	for (int b = 0; b < BF16_BUFS; b++) {
 		h->map[b] = NEW(&s->cx->scratch, blocks, uint16_t);
 		memset(h->map[b], 0xff, blocks * sizeof **h->map);
 	}
 	for (uint32_t i = 0; i < s->list->steps; i++) {
-		const char *why = s->tiled ? half_tiles_columns(k, i) : step_plan(k, &s->step[i]);
+		const char *why = s->tiled ? bf16_tiles_columns(k, i) : step_plan(k, &s->step[i]);
 		if (why)
 			return why;
 	}
@@ -95,7 +95,7 @@ static const char *columns_plan(Kernel *k)
 		for (uint32_t i = 0; i < blocks; i++)
 			if (k->map[b][i] != NO_BLOCK)
 				k->map[b][i] = (uint16_t)floats++;
-	for (uint32_t b = 0; b < HALF_BUFS; b++)
+	for (uint32_t b = 0; b < BF16_BUFS; b++)
 		for (uint32_t i = 0; i < blocks; i++)
 			if (h->map[b][i] != NO_BLOCK)
 				h->map[b][i] = (uint16_t)halves++;
@@ -106,30 +106,30 @@ static const char *columns_plan(Kernel *k)
 
 bool has_floats(const Kernel *k, uint32_t buf, uint32_t col)
 {
-	return !k->half || k->map[buf][col / COLUMN_BLOCK] != NO_BLOCK;
+	return !k->bf16 || k->map[buf][col / COLUMN_BLOCK] != NO_BLOCK;
 }
 
-bool has_halves(const Kernel *k, uint32_t buf, uint32_t col)
+bool has_bf16(const Kernel *k, uint32_t buf, uint32_t col)
 {
-	return buf < HALF_BUFS && k->half->map[buf][col / COLUMN_BLOCK] != NO_BLOCK;
+	return buf < BF16_BUFS && k->bf16->map[buf][col / COLUMN_BLOCK] != NO_BLOCK;
 }
 
-uint32_t half_column(const Kernel *k, uint32_t buf, uint32_t col)
+uint32_t bf16_column(const Kernel *k, uint32_t buf, uint32_t col)
 {
-	uint32_t at = k->half->map[buf][col / COLUMN_BLOCK] * COLUMN_BLOCK + col % COLUMN_BLOCK;
+	uint32_t at = k->bf16->map[buf][col / COLUMN_BLOCK] * COLUMN_BLOCK + col % COLUMN_BLOCK;
 
-	assert(has_halves(k, buf, col));
-	return k->half->grouped ? at / 8 * half_across(k) + at % 8 * 2 : at * 2;
+	assert(has_bf16(k, buf, col));
+	return k->bf16->grouped ? at / 8 * bf16_across(k) + at % 8 * 2 : at * 2;
 }
 
-uint32_t half_across(const Kernel *k) { return k->half->grouped ? 128 : 16; }
+uint32_t bf16_across(const Kernel *k) { return k->bf16->grouped ? 128 : 16; }
 
 /* ---- weights ---- */
 
 static const char *regions_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 
 	for (uint32_t i = 0; i < s->list->gradient; i++) {
 		const DeviceStep *d = &s->step[i];
@@ -141,11 +141,11 @@ static const char *regions_plan(Kernel *k)
 			k->region[k->regions++] =
 				(WeightRegion){ .from = d->start, .row = (uint32_t)round_up(d->cols, 4), .rows = 1 };
 		}
-		if (!is_product(k, d) || half_region(k, d))
+		if (!is_product(k, d) || bf16_region(k, d))
 			continue;
 		if (h->regions == WEIGHT_REGIONS || d->half_row % 8 || d->half_at % 8)
 			return "weights";
-		h->region[h->regions++] = (HalfRegion){ .from = d->half_at,
+		h->region[h->regions++] = (Bf16Region){ .from = d->half_at,
 			                                    .row = d->half_row,
 			                                    .rows = d->by_depth ? d->depth : d->cols,
 			                                    .pitch = odd_16s(d->half_row * 2) };
@@ -156,11 +156,11 @@ static const char *regions_plan(Kernel *k)
 	return NULL;
 }
 
-const HalfRegion *half_region(const Kernel *k, const DeviceStep *s)
+const Bf16Region *bf16_region(const Kernel *k, const DeviceStep *s)
 {
-	for (uint32_t i = 0; i < k->half->regions; i++)
-		if (k->half->region[i].from == s->half_at)
-			return &k->half->region[i];
+	for (uint32_t i = 0; i < k->bf16->regions; i++)
+		if (k->bf16->region[i].from == s->half_at)
+			return &k->bf16->region[i];
 	return NULL;
 }
 
@@ -177,7 +177,7 @@ uint32_t shared_take(Kernel *k, uint64_t bytes)
 static void memory_plan(Kernel *k, uint32_t rows)
 {
 	const EmitSource *s = k->s;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	const DeviceData *d = &s->job->data;
 	uint64_t words = d->code_count && !k->judged ? d->part_count[0] + d->part_count[1] : 0;
 
@@ -210,7 +210,7 @@ static void memory_plan(Kernel *k, uint32_t rows)
 	if (h->grouped)
 		group_kept_plan(k);
 	else if (h->kept)
-		half_kept_plan(k);
+		bf16_kept_plan(k);
 	k->at_staged = k->at_mask = k->bytes;
 }
 
@@ -244,8 +244,8 @@ static const char *tiled_plan(Kernel *k)
 		uint32_t bytes = k->bytes - k->at_rows, cases = (uint32_t)round_up((uint64_t)s->batch_rows * 4, 128);
 		k->at_cases = k->at_rows;
 		k->at_rows += cases;
-		k->half->at_rows += cases;
-		k->bytes = k->at_rows + max_u32(bytes, half_tiles_plan(k));
+		k->bf16->at_rows += cases;
+		k->bytes = k->at_rows + max_u32(bytes, bf16_tiles_plan(k));
 		if (k->bytes <= s->shared || rows == 16)
 			return k->bytes > s->shared ? "shared memory" : NULL;
 	}
@@ -254,16 +254,16 @@ static const char *tiled_plan(Kernel *k)
 static void once_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
-	bool once = !s->test && !k->half->direct;
+	bool once = !s->test && !k->bf16->direct;
 
 	for (uint32_t i = 0; i < s->kinds_of_leaves; i++) {
 		uint32_t rows = min_u32(s->slice[i], s->leaf_rows);
 		once &= s->leaves[i] <= s->teams && ceil_div(s->leaf_rows, s->slice[i]) <= s->team_blocks;
 		once &= rows <= k->block_rows;
 	}
-	k->half->once = once;
+	k->bf16->once = once;
 	if (once && !k->s->sided && update_in_parts(k) && k->bytes + parts_bytes(k) <= s->shared)
-		k->half->at_parts = shared_take(k, parts_bytes(k));
+		k->bf16->at_parts = shared_take(k, parts_bytes(k));
 }
 
 /* As many rows of a chunk as there is room for. */
@@ -306,13 +306,13 @@ static bool can_be_apart(const Kernel *k)
 {
 	const EmitSource *s = k->s;
 
-	return s->threads >= 2 * SIDE_THREADS && k->judged && k->half->bits && only_products(k) && !s->job->data.weight &&
+	return s->threads >= 2 * SIDE_THREADS && k->judged && k->bf16->bits && only_products(k) && !s->job->data.weight &&
 	       !needs_pending(s);
 }
 
 static bool direct_fits(Kernel *k, bool kept, bool apart)
 {
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 
 	h->kept = kept;
 	h->apart = apart;
@@ -321,7 +321,7 @@ static bool direct_fits(Kernel *k, bool kept, bool apart)
 	if ((kept && panels_differ(k)) || (apart && !can_be_apart(k)))
 		return false;
 	if (!h->grouped)
-		half_gradient_plan(k);
+		bf16_gradient_plan(k);
 	memory_plan(k, rows_wanted(k->s));
 	return h->rounds == 1 && k->bytes <= k->s->shared;
 }
@@ -329,7 +329,7 @@ static bool direct_fits(Kernel *k, bool kept, bool apart)
 /* One block has all of the leaf: its sums stay in registers. With enough warps, some do what no update waits for. */
 static bool direct_plan(Kernel *k)
 {
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 
 	if (k->s->sided)
 		return false;
@@ -340,31 +340,31 @@ static bool direct_plan(Kernel *k)
 			return h->direct = true;
 	h->kept = h->apart = false;
 	h->warps = k->s->threads / 32;
-	half_gradient_plan(k);
+	bf16_gradient_plan(k);
 	return h->direct = h->rounds == 1 && rows_plan(k);
 }
 
 /* One slice at most of each update. */
 static bool sided_plan(Kernel *k)
 {
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 
 	h->apart = true;
 	k->workers = k->s->threads - SIDE_THREADS;
 	h->warps = k->workers / 32;
-	half_gradient_plan(k);
+	bf16_gradient_plan(k);
 	if (h->rounds > 1 || !rows_plan(k))
 		return false;
 	once_plan(k);
 	return h->once && tiles_plan_sums(k);
 }
 
-const char *half_plan(Kernel *k)
+const char *bf16_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
 
-	k->half = NEW(&s->cx->scratch, 1, Half);
-	k->half->grouped = k->e->grouped = s->grouped;
+	k->bf16 = NEW(&s->cx->scratch, 1, Bf16);
+	k->bf16->grouped = k->e->grouped = s->grouped;
 	k->workers = s->threads - TALLY_WARP;
 	k->e->near = true;
 	k->chunks = 1;
@@ -372,11 +372,11 @@ const char *half_plan(Kernel *k)
 	k->regions = k->exchanges = 0;
 	plan_judged(k);
 	bits_plan(k);
-	k->half->through = half_is_through(k);
-	k->half->y_bits = k->half->through && s->job->data.y_bits && s->job->outputs <= 32;
+	k->bf16->through = bf16_fuses_layers(k);
+	k->bf16->y_bits = k->bf16->through && s->job->data.y_bits && s->job->outputs <= 32;
 	bool alone = !s->test && !s->sided && s->team_blocks == 1 && (s->teams == 1 || s->solo) &&
 	             s->kinds_of_leaves == 1 && s->leaves[0] == 1 && !needs_pending(s);
-	if (s->grouped && (!alone || !half_can_group(k)))
+	if (s->grouped && (!alone || !bf16_can_use_warpgroups(k)))
 		return "warpgroups";
 	const char *why = columns_plan(k);
 	if (!why)
@@ -397,9 +397,9 @@ const char *half_plan(Kernel *k)
 		return sided_plan(k) ? NULL : "side threads";
 	if (!rows_plan(k))
 		return "shared memory";
-	k->half->warps = k->workers / 32; /* the last warp forms tallies beside them */
+	k->bf16->warps = k->workers / 32; /* the last warp forms tallies beside them */
 	if (!s->test)
-		half_gradient_plan(k);
+		bf16_gradient_plan(k);
 	if (!s->test && s->team_blocks == 1) /* chunks must not be longer than slices */
 		memory_plan(k, min_u32(k->block_rows, max_u32(s->slice[0], s->slice[1])));
 	once_plan(k);
@@ -408,10 +408,10 @@ const char *half_plan(Kernel *k)
 
 /* ---- the beginning ---- */
 
-void half_begin(Kernel *k)
+void bf16_begin(Kernel *k)
 {
 	Emit *e = k->e;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 
 	h->warp = op2(e, REG_R, "shr.u32", k->tid, imm(5));
 	h->lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
@@ -427,16 +427,16 @@ void half_begin(Kernel *k)
 	h->place[1] = lane_place(k, h->row, true);
 	h->bits_shift = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", k->tid, imm(3)), imm(2));
 	if (k->s->tiled)
-		half_ones(k); /* a barrier of the grid comes before they are read */
+		bf16_ones(k); /* a barrier of the grid comes before they are read */
 	for (uint32_t i = 0; i < k->s->one_columns; i++) {
 		uint32_t col = k->s->ones[i];
-		if (!has_halves(k, BUF_ACT, col) || k->s->tiled)
+		if (!has_bf16(k, BUF_ACT, col) || k->s->tiled)
 			continue;
 		Loop l = loop_begin(e, k->tid, imm(k->block_rows), k->s->threads);
 		Reg one = reg(e, REG_H);
 		ins(e, "mov.u16 $, 0x3f80", one);
 		Reg row = h->grouped ? tiled_place(e, h->row, l.i, imm(0)) : mul(e, l.i, h->row);
-		ins(e, "st.shared.u16 [$+#], $", add(e, row, k->memory), h->at_rows + half_column(k, BUF_ACT, col), one);
+		ins(e, "st.shared.u16 [$+#], $", add(e, row, k->memory), h->at_rows + bf16_column(k, BUF_ACT, col), one);
 		loop_end(e, &l);
 	}
 	barrier_block(e);
@@ -447,7 +447,7 @@ void half_begin(Kernel *k)
 Reg lane_place(Kernel *k, uint32_t pitch, bool across)
 {
 	Emit *e = k->e;
-	Reg lane = k->half->lane;
+	Reg lane = k->bf16->lane;
 
 	if (!across)
 		return mad(e, op2(e, REG_R, "and.b32", lane, imm(15)), pitch,
@@ -461,7 +461,7 @@ Reg lane_place(Kernel *k, uint32_t pitch, bool across)
 /* ---- copies ---- */
 
 /* 16 bytes a thread, under way. */
-static void region_stage(Kernel *k, const HalfRegion *r)
+static void region_stage(Kernel *k, const Bf16Region *r)
 {
 	Emit *e = k->e;
 	uint32_t each = r->row / 8, all = r->rows * each;
@@ -474,22 +474,22 @@ static void region_stage(Kernel *k, const HalfRegion *r)
 	loop_end(e, &l);
 }
 
-void half_weights(Kernel *k)
+void bf16_weights(Kernel *k)
 {
 	remark(k->e, "rounded weights");
-	if (k->half->grouped) {
+	if (k->bf16->grouped) {
 		group_halves_move(k, false);
 		return;
 	}
-	for (uint32_t i = 0; i < k->half->regions; i++)
-		region_stage(k, &k->half->region[i]);
+	for (uint32_t i = 0; i < k->bf16->regions; i++)
+		region_stage(k, &k->bf16->region[i]);
 }
 
 /* Rounded inputs of the chunk's rows, under way; deltas of the rows up to the next full 32 are 0. */
-void half_inputs(Kernel *k)
+void bf16_inputs(Kernel *k)
 {
 	Emit *e = k->e;
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 	const DeviceData *d = &k->s->job->data;
 
 	if (h->bits) {
@@ -500,23 +500,23 @@ void half_inputs(Kernel *k)
 	for (uint32_t i = 0; i < k->s->job->input_columns; i++) {
 		const InputColumns *in = &k->s->input[i];
 		uint32_t each = in->halves / 8;
-		if (!has_halves(k, BUF_ACT, in->col))
+		if (!has_bf16(k, BUF_ACT, in->col))
 			continue;
 		Loop l = loop_begin(e, k->tid, mul(e, k->my_rows, each), k->s->threads);
 		Reg row = divide(e, l.i, each), part = modulo(e, l.i, each, row), number = reg(e, REG_R);
 		case_load(k, number, add(e, k->row0, row), less(e, row, k->my_rows));
 		Reg from = place(e, place(e, POINTER(k, data.xh), number, d->xh_row * 2), part, 16);
 		ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", mad(e, row, h->row, mad(e, part, 16, k->memory)),
-		    h->at_rows + half_column(k, BUF_ACT, in->col), from, in->half * 2);
+		    h->at_rows + bf16_column(k, BUF_ACT, in->col), from, in->half * 2);
 		loop_end(e, &l);
 	}
 }
 
 /* Deltas of rows past the last, up to the next full 32, which the gradient reads. */
-void half_pads(Kernel *k)
+void bf16_pads(Kernel *k)
 {
 	Emit *e = k->e;
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 	uint32_t first = UINT32_MAX, blocks = 0, all = (uint32_t)ceil_div(k->s->job->cols, COLUMN_BLOCK);
 
 	for (uint32_t i = 0; i < all; i++)
@@ -542,16 +542,16 @@ Reg y_bit(Emit *e, Reg word, uint32_t n)
 	return op3(e, REG_F, "selp.f32", imm_f(1), imm_f(0), is);
 }
 
-Reg cases_memory(Kernel *k) { return k->half->apart ? add(k->e, k->memory, k->half->cases_offset) : k->memory; }
+Reg cases_memory(Kernel *k) { return k->bf16->apart ? add(k->e, k->memory, k->bf16->cases_offset) : k->memory; }
 
 /* Two floats of a column pair as bf16. */
-Reg half_pair(Emit *e, Reg low, Reg high) { return op2(e, REG_R, "cvt.rn.bf16x2.f32", high, low); }
+Reg bf16_pair(Emit *e, Reg low, Reg high) { return op2(e, REG_R, "cvt.rn.bf16x2.f32", high, low); }
 
-void half_store(Kernel *k, Reg row, Reg column, uint32_t buf, uint32_t col, Reg value, Reg stores)
+void bf16_store(Kernel *k, Reg row, Reg column, uint32_t buf, uint32_t col, Reg value, Reg stores)
 {
 	Emit *e = k->e;
 	Reg half = op1(e, REG_H, "cvt.rn.bf16.f32", value);
 
-	ins(e, "@$ st.shared.u16 [$+#], $", stores, mad(e, row, k->half->row, mad(e, column, 2, k->memory)),
-	    k->half->at_rows + half_column(k, buf, col), half);
+	ins(e, "@$ st.shared.u16 [$+#], $", stores, mad(e, row, k->bf16->row, mad(e, column, 2, k->memory)),
+	    k->bf16->at_rows + bf16_column(k, buf, col), half);
 }

@@ -12,7 +12,7 @@
 
 static uint32_t chunks_of(const Kernel *k)
 {
-	return k->half->once ? 1 : (uint32_t)ceil_div(k->s->leaf_rows, k->block_rows);
+	return k->bf16->once ? 1 : (uint32_t)ceil_div(k->s->leaf_rows, k->block_rows);
 }
 
 static Kernel part_of_threads(const Kernel *k, uint32_t first, uint32_t threads)
@@ -36,14 +36,14 @@ static Kernel side_of(const Kernel *k) { return part_of_threads(k, computing(k),
 
 static void cases_turn(Kernel *k)
 {
-	Reg at = k->half->cases_offset;
+	Reg at = k->bf16->cases_offset;
 
-	ins(k->e, "sub.u32 $, #, $", at, k->half->cases_bytes, at);
+	ins(k->e, "sub.u32 $, #, $", at, k->bf16->cases_bytes, at);
 }
 
 static void numbers_turn(Kernel *k)
 {
-	Reg at = k->half->numbers_offset;
+	Reg at = k->bf16->numbers_offset;
 
 	ins(k->e, "sub.u32 $, #, $", at, NUMBERS_BYTES, at);
 }
@@ -53,11 +53,11 @@ static void part_rows(Kernel *k, Reg chunk)
 {
 	Emit *e = k->e;
 
-	if (!k->half->once) {
+	if (!k->bf16->once) {
 		chunk_rows(k, mul(e, chunk, k->block_rows), k->rows);
 		return;
 	}
-	Reg rows = slice_rows(k, k->half->leaves);
+	Reg rows = slice_rows(k, k->bf16->leaves);
 	Reg first = rows.type == REG_INT ? mul(e, k->member, rows.n) : op2(e, REG_R, "mul.lo.u32", k->member, rows);
 	chunk_rows(k, first, op2(e, REG_R, "min.u32", add(e, first, rows), k->rows));
 }
@@ -70,10 +70,10 @@ static void ahead_stage(Kernel *k, Reg chunk, Reg offset)
 
 	to.memory = add(e, k->memory, offset);
 	part_rows(&to, chunk);
-	half_inputs(&to);
+	bf16_inputs(&to);
 	targets_stage(&to);
-	ins(e, "@$ st.shared.v4.u32 [$+#], {$, $, $, $}", same(e, to.tid, imm(0)), to.memory, k->half->at_count, to.my_rows,
-	    k->half->ahead[3], k->half->leaves, to.rows);
+	ins(e, "@$ st.shared.v4.u32 [$+#], {$, $, $, $}", same(e, to.tid, imm(0)), to.memory, k->bf16->at_count, to.my_rows,
+	    k->bf16->ahead[3], k->bf16->leaves, to.rows);
 }
 
 /* The leaf of an update, and its numbers, under way to where offset says. A team that has no leaf in it has one without
@@ -81,7 +81,7 @@ static void ahead_stage(Kernel *k, Reg chunk, Reg offset)
 static void ahead_find(Kernel *k, Reg update, Reg offset)
 {
 	Emit *e = k->e;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	Reg param = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, param));
 	uint32_t none = 0;
 
@@ -107,10 +107,10 @@ static Kernel ahead_of(Kernel *k)
 {
 	Kernel a = *k;
 
-	a.rows = k->half->ahead[0];
-	a.row0 = k->half->ahead[1];
-	a.my_rows = k->half->ahead[2];
-	a.cases = k->half->ahead_cases;
+	a.rows = k->bf16->ahead[0];
+	a.row0 = k->bf16->ahead[1];
+	a.my_rows = k->bf16->ahead[2];
+	a.cases = k->bf16->ahead_cases;
 	return a;
 }
 
@@ -122,7 +122,7 @@ typedef struct Copying {
 
 static Copying copying(const Kernel *k)
 {
-	if (!k->half->once)
+	if (!k->bf16->once)
 		return (Copying){ 0, SIDE_THREADS };
 	uint32_t first = 2 * k->block_rows <= SIDE_THREADS ? k->block_rows : 0;
 	return (Copying){ first, SIDE_THREADS - TALLY_WARP - first };
@@ -139,7 +139,7 @@ static void side_arrive(Kernel *k, uint32_t barrier, uint32_t threads)
  * as they end gradients later. */
 static uint32_t cases_threads(const Kernel *k)
 {
-	return (k->half->grouped ? group_rows_threads(k) : computing(k)) + copying(k).threads;
+	return (k->bf16->grouped ? group_rows_threads(k) : computing(k)) + copying(k).threads;
 }
 
 /* By those that copy. */
@@ -149,12 +149,12 @@ static void cases_arrive(Kernel *k)
 	side_arrive(k, CASES_THERE, cases_threads(k));
 }
 
-static uint32_t all_judged(const Kernel *k) { return SIDE_THREADS + half_judged_threads(k); }
+static uint32_t all_judged(const Kernel *k) { return SIDE_THREADS + bf16_scored_threads(k); }
 
-void half_apart_begin(Kernel *k, Reg update)
+void bf16_side_begin(Kernel *k, Reg update)
 {
 	Emit *e = k->e;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	Copying c = copying(k);
 
 	h->cases_offset = op1(e, REG_R, "mov.u32", imm(0));
@@ -209,7 +209,7 @@ static void side_gradient(Kernel *side, Reg is_last)
 static void side_emit(Kernel *k, Reg update, Reg next)
 {
 	Emit *e = k->e;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	uint32_t all = k->s->threads, chunks = chunks_of(k);
 	Kernel side = side_of(k), ahead = ahead_of(&side);
 
@@ -253,7 +253,7 @@ static void side_emit(Kernel *k, Reg update, Reg next)
 /* Rows of the chunk, and so on: its cases are there. */
 void chunk_known(Kernel *k)
 {
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 
 	if (h->grouped) /* others need not be live */
 		ins(k->e, "ld.shared.u32 $, [$+#]", k->my_rows, cases_memory(k), h->at_count);
@@ -274,17 +274,17 @@ static uint32_t judging(const Kernel *k) { return min_u32(SIDE_THREADS, k->block
 static void apart_rows(Kernel *k, Kernel *part)
 {
 	Emit *e = k->e;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 
 	if (!h->grouped) /* else rows do */
 		cases_wait(k);
-	half_pads(part);
+	bf16_pads(part);
 	if (h->once) { /* weights; several warps may read pads */
 		ins(e, "cp.async.wait_all");
 		barrier_block(e);
 	}
 	spent(k, SPENT_TEAM);
-	half_steps(part, 0, k->s->list->gradient);
+	bf16_steps(part, 0, k->s->list->gradient);
 	spent(k, SPENT_ROWS);
 	if (h->grouped) { /* side threads are not waited for */
 		side_arrive(k, ROWS_THERE, k->s->threads);
@@ -300,7 +300,7 @@ static void apart_rows(Kernel *k, Kernel *part)
 static void groups_compute(Kernel *k)
 {
 	Emit *e = k->e;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	uint32_t chunks = chunks_of(k), update = label(e), chunk = label(e);
 	Kernel part = part_of_threads(k, 0, computing(k));
 	Reg numbers = h->numbers_offset;
@@ -338,10 +338,10 @@ static void apart_compute(Kernel *k)
 	RuleNumbers n;
 
 	e->meeting = computing(k);
-	half_sums_begin(&part);
+	bf16_sums_begin(&part);
 	Loop l = loop_count(e, chunks_of(k));
 	apart_rows(k, &part);
-	half_changes(&part, imm(0));
+	bf16_sums_add(&part, imm(0));
 	barrier_block(e);
 	spent(k, SPENT_GRADIENT);
 	cases_turn(k);
@@ -349,7 +349,7 @@ static void apart_compute(Kernel *k)
 	rule_numbers(&part, &n);
 	numbers_turn(k);
 	part.numbers = &n;
-	half_sums_end(&part);
+	bf16_sums_end(&part);
 	barrier_block(e);
 	spent(k, SPENT_UPDATE);
 	e->meeting = 0;
@@ -366,7 +366,7 @@ static void stop_ask(Kernel *k, const Kernel *side)
 	uint32_t other = if_begin(e, same(e, side->tid, imm(0)));
 	Reg stop = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, stop));
 	Reg infinite = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, infinite));
-	Reg ended = op2(e, REG_P, "setp.ne.u32", k->half->ends, imm(0));
+	Reg ended = op2(e, REG_P, "setp.ne.u32", k->bf16->ends, imm(0));
 
 	infinite = op3(e, REG_R, "selp.u32", infinite, imm(0), ended);
 	ins(e, "st.shared.u32 [$+#], $", k->memory, k->at_info, op2(e, REG_R, "or.b32", stop, infinite));
@@ -395,7 +395,7 @@ static void once_copy(Kernel *k, Reg next, Reg to)
 	Copying c = copying(k);
 	Kernel copy = part_of_threads(k, computing(k) + c.first, c.threads), ahead = ahead_of(&copy);
 
-	ahead_find(&ahead, next, k->half->numbers_offset);
+	ahead_find(&ahead, next, k->bf16->numbers_offset);
 	ahead_stage(&ahead, imm(0), to);
 }
 
@@ -403,7 +403,7 @@ static void once_copy(Kernel *k, Reg next, Reg to)
 static void once_side(Kernel *k, Reg update, Reg next, const Barriers *b, uint32_t done)
 {
 	Emit *e = k->e;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	uint32_t judges = judging(k);
 	Copying c = copying(k);
 	Kernel side = side_of(k);
@@ -450,7 +450,7 @@ static void once_side(Kernel *k, Reg update, Reg next, const Barriers *b, uint32
 static void once_compute(Kernel *k, const Barriers *b, uint32_t done)
 {
 	Emit *e = k->e;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	Kernel part = part_of_threads(k, 0, computing(k));
 
 	e->meeting = computing(k);
@@ -459,10 +459,10 @@ static void once_compute(Kernel *k, const Barriers *b, uint32_t done)
 	h->first = imm(0);
 	h->slice = k->member;
 	part.rows = k->my_rows;
-	half_sums_begin(&part);
-	half_changes(&part, imm(0));
+	bf16_sums_begin(&part);
+	bf16_sums_add(&part, imm(0));
 	spent(k, SPENT_GRADIENT);
-	half_sums_end(&part);
+	bf16_sums_end(&part);
 	spent(k, SPENT_KINDS + 27);
 	barrier_arrive(&part, &b->grid);
 	struct TilesAhead *ahead = tiles_prepare(&part);
@@ -477,26 +477,26 @@ static void once_compute(Kernel *k, const Barriers *b, uint32_t done)
 	barrier_all(&part, &b->grid);
 	spent(k, SPENT_GRID_AFTER);
 	weights_stage(&part); /* under way while the next update begins */
-	half_weights(&part);
+	bf16_weights(&part);
 	e->meeting = 0;
 }
 
 /* Networks of their own stop at the end of an epoch; else all wait for the tally of every update. */
-void half_apart(Kernel *k, Reg update, Reg next, const Barriers *b, uint32_t done)
+void bf16_side_update(Kernel *k, Reg update, Reg next, const Barriers *b, uint32_t done)
 {
 	Emit *e = k->e;
 	uint32_t others = label(e), end = label(e);
 
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(computing(k))), others);
-	if (k->half->once)
+	if (k->bf16->once)
 		once_compute(k, b, done);
-	else if (k->half->grouped)
+	else if (k->bf16->grouped)
 		groups_compute(k);
 	else
 		apart_compute(k);
 	ins(e, "bra L#", end);
 	label_here(e, others);
-	if (k->half->once)
+	if (k->bf16->once)
 		once_side(k, update, next, b, done);
 	else
 		side_emit(k, update, next);

@@ -42,10 +42,10 @@ static void use(uint16_t *map, uint32_t col, uint32_t count)
 }
 
 /* Columns of a block's rows: those that steps between tiles read, or write for others. */
-const char *half_tiles_columns(Kernel *k, uint32_t number)
+const char *bf16_tiles_columns(Kernel *k, uint32_t number)
 {
 	const DeviceStep *s = &k->s->step[number];
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	Access a[8];
 	uint32_t n = step_access(k, s, a);
 
@@ -63,7 +63,7 @@ const char *half_tiles_columns(Kernel *k, uint32_t number)
 			use(h->map[a[i].buf], a[i].col, (uint32_t)round_up(a[i].count, 16));
 		else if (!a[i].writes || s->kind != STEP_PRODUCT || floats_later(k, number, a[i].buf, a[i].col, a[i].count))
 			use(k->map[a[i].buf], a[i].col, a[i].count);
-		if (a[i].writes && a[i].buf < HALF_BUFS && operand_later(k, number, a[i].buf, a[i].col, a[i].count))
+		if (a[i].writes && a[i].buf < BF16_BUFS && operand_later(k, number, a[i].buf, a[i].col, a[i].count))
 			use(h->map[a[i].buf], a[i].col, a[i].count);
 	}
 	return NULL;
@@ -126,7 +126,7 @@ static Piece piece_of(const DeviceStep *s, const Tile *t)
 	return p;
 }
 
-uint32_t half_tiles_plan(Kernel *k)
+uint32_t bf16_tiles_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
 	uint32_t most = 0;
@@ -162,7 +162,7 @@ const InputColumns *input_of(const Kernel *k, uint32_t buf, uint32_t col)
 	return NULL;
 }
 
-Reg half_buffer(Kernel *k, uint32_t buf, uint32_t col)
+Reg bf16_buffer(Kernel *k, uint32_t buf, uint32_t col)
 {
 	return place_at(k->e, pointer(k, offsetof(Job, half_buf) + buf * sizeof(uint16_t *)), (uint64_t)col * 2);
 }
@@ -175,7 +175,7 @@ static RowSource source_of(Kernel *k, uint32_t buf, uint32_t col)
 	if (in)
 		return (RowSource){ place_at(k->e, POINTER(k, data.xh), (uint64_t)(in->half + col - in->col) * 2),
 			                j->data.xh_row * 2, true };
-	return (RowSource){ half_buffer(k, buf, col), j->cols * 2, false };
+	return (RowSource){ bf16_buffer(k, buf, col), j->cols * 2, false };
 }
 
 /* What a warp has of a tile. */
@@ -191,12 +191,12 @@ static WarpTile warp_begin(Kernel *k, const DeviceStep *s, const Tile *t)
 	Emit *e = k->e;
 	Piece p = piece_of(s, t);
 	bool gradient = s->kind == STEP_GRADIENT;
-	WarpTile w = { .works = less(e, k->half->warp, imm(t->down * t->across)),
+	WarpTile w = { .works = less(e, k->bf16->warp, imm(t->down * t->across)),
 		           .a_pitch = row_pitch(p.a_halves),
 		           .b_pitch = row_pitch(p.b_halves),
 		           .a_across = gradient,
 		           .b_across = gradient || s->by_depth };
-	Reg down = divide(e, k->half->warp, t->across), across = modulo(e, k->half->warp, t->across, down);
+	Reg down = divide(e, k->bf16->warp, t->across), across = modulo(e, k->bf16->warp, t->across, down);
 	Reg base = ring_base(k);
 
 	w.row = mul(e, down, 16 * t->high);
@@ -342,14 +342,14 @@ static void pair_store(Kernel *k, uint32_t number, uint32_t buf, const LanePair 
 	Emit *e = k->e;
 	const DeviceStep *s = &k->s->step[number];
 	bool floats = floats_later(k, number, buf, s->c_col, s->cols);
-	bool halves = buf < HALF_BUFS && operand_later(k, number, buf, s->c_col, s->cols);
+	bool halves = buf < BF16_BUFS && operand_later(k, number, buf, s->c_col, s->cols);
 
 	if (floats)
 		ins(e, "@$ st.global.v2.f32 [$], {$, $}", p->real, place(e, float_buffer(k, buf, s->c_col), p->floats, 1), v[0],
 		    v[1]);
 	if (!halves)
 		return;
-	Reg to = place(e, half_buffer(k, buf, s->c_col), p->halves, 1), two = half_pair(e, v[0], v[1]);
+	Reg to = place(e, bf16_buffer(k, buf, s->c_col), p->halves, 1), two = bf16_pair(e, v[0], v[1]);
 	if (s->cols % 2 == 0) {
 		ins(e, "@$ st.global.u32 [$], $", p->real, to, two);
 		return;
@@ -410,7 +410,7 @@ static void product_end(Kernel *k, uint32_t number, const Tile *t, Reg row0, Reg
 		}
 }
 
-void half_product_tiles(Kernel *k, uint32_t number)
+void bf16_product_tiles(Kernel *k, uint32_t number)
 {
 	Emit *e = k->e;
 	const DeviceStep *s = &k->s->step[number];
@@ -434,8 +434,8 @@ void half_product_tiles(Kernel *k, uint32_t number)
 		ring_advance(e, t, put, bytes);
 	}
 	sums_new(e, sum, t->high * t->wide);
-	Reg row0 = add(e, add(e, at.row, w.row), k->half->row_of_lane),
-		col0 = add(e, add(e, at.col, w.col), k->half->col_of_lane);
+	Reg row0 = add(e, add(e, at.row, w.row), k->bf16->row_of_lane),
+		col0 = add(e, add(e, at.col, w.col), k->bf16->col_of_lane);
 	product_begin(k, s, t, row0, col0, sum);
 	for (uint32_t part = 0; part < 2; part++) { /* full pieces, then the rest */
 		uint32_t steps = part ? rest : DEEP / 16;
@@ -599,8 +599,8 @@ static void gradient_step(Kernel *k, uint32_t number, uint32_t kind)
 	RulePairs pairs = { .count = 2 * tiles };
 	for (uint32_t i = 0; i < tiles; i++)
 		for (uint32_t r = 0; r < 2; r++) {
-			Reg row = add(e, add(e, at.row, w.row), add(e, k->half->row_of_lane, imm(16 * (i / t->wide) + 8 * r)));
-			Reg col = add(e, add(e, at.col, w.col), add(e, k->half->col_of_lane, imm(8 * (i % t->wide))));
+			Reg row = add(e, add(e, at.row, w.row), add(e, k->bf16->row_of_lane, imm(16 * (i / t->wide) + 8 * r)));
+			Reg col = add(e, add(e, at.col, w.col), add(e, k->bf16->col_of_lane, imm(8 * (i % t->wide))));
 			Reg real = op2(e, REG_P, "and.pred", less(e, row, imm(s->depth)), less(e, col, imm(s->cols)));
 			pairs.pair[2 * i + r] = (RulePair){
 				row, col, mad(e, row, s->sum_row, col), real, { stack[0][i][2 * r], stack[0][i][2 * r + 1] }
@@ -611,7 +611,7 @@ static void gradient_step(Kernel *k, uint32_t number, uint32_t kind)
 	loop_end(e, &at.loop);
 }
 
-void half_gradient_tiles(Kernel *k, Reg leaves)
+void bf16_gradient_tiles(Kernel *k, Reg leaves)
 {
 	const EmitSource *s = k->s;
 

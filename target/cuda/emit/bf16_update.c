@@ -5,7 +5,7 @@
 #include "bf16_emit.h"
 
 /* All sums of a place. from: address of the first; slice: rows of a slice */
-Reg half_join(Kernel *k, Reg from, uint32_t leaves, uint32_t slice)
+Reg bf16_join(Kernel *k, Reg from, uint32_t leaves, uint32_t slice)
 {
 	Emit *e = k->e;
 	const EmitSource *s = k->s;
@@ -14,7 +14,7 @@ Reg half_join(Kernel *k, Reg from, uint32_t leaves, uint32_t slice)
 	uint64_t floats = s->job->floats;
 
 	for (uint32_t n = 0; n < leaves; n++) {
-		Reg base = place_at(e, from, (uint64_t)n * HALF_SLICES * floats * 4);
+		Reg base = place_at(e, from, (uint64_t)n * BF16_SLICES * floats * 4);
 		Reg sum = load(e, REG_F, "ld.global.f32", base, 0);
 		for (uint32_t i = 1; i < slices; i++)
 			sum = op2(e, REG_F, "add.rn.ftz.f32", sum,
@@ -36,10 +36,10 @@ static void weights_here(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg 
 	Emit *e = k->e;
 	const Job *j = k->s->job;
 
-	if (!k->half || !k->half->direct)
+	if (!k->bf16 || !k->bf16->direct)
 		return;
-	for (uint32_t i = 0; i < k->half->regions; i++) {
-		const HalfRegion *r = &k->half->region[i];
+	for (uint32_t i = 0; i < k->bf16->regions; i++) {
+		const Bf16Region *r = &k->bf16->region[i];
 		if (r->from == p->at) /* a row past those of products is that of the true unit */
 			ins(e, "@$ st.shared.u16 [$+#], $", less(e, row, imm(r->rows)),
 			    mad(e, row, r->pitch, mad(e, col, 2, k->memory)), r->at, half);
@@ -55,7 +55,7 @@ static void weights_here(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg 
 }
 
 /* What the forms of a weight have besides its float: the rounded one; the row that sums begin with. */
-void half_weight(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg w)
+void bf16_weight(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg w)
 {
 	Emit *e = k->e;
 	Reg value = w, half;
@@ -125,7 +125,7 @@ static void pair_forms(Kernel *k, const DevicePanel *p, const RulePair *x, const
 	}
 	if (p->cols % 2)
 		value[1] = op3(e, REG_F, "selp.f32", value[1], imm_f(0), less(e, add(e, x->col, imm(1)), imm(p->cols)));
-	Reg half = half_pair(e, value[0], value[1]);
+	Reg half = bf16_pair(e, value[0], value[1]);
 	ins(e, "@$ st.global.u32 [$], $", x->real, place(e, place_at(e, POINTER(k, half), p->at * 2), x->at, 2), half);
 }
 
@@ -242,22 +242,22 @@ bool tiles_plan_sums(Kernel *k)
 	for (uint32_t i = 0; i < j->panels; i++)
 		if (s->panel[i].kind)
 			return false;
-	k->half->at_parts = k->bytes;
+	k->bf16->at_parts = k->bytes;
 	if (parts > 1)
 		shared_take(k, (uint64_t)k->workers * 16);
-	k->half->sum_tiles = (uint32_t)tiles;
+	k->bf16->sum_tiles = (uint32_t)tiles;
 	return gradient_count(k) <= MOST_TILE_PANELS && parts <= warps && tiles <= (uint64_t)warps / parts * blocks &&
-	       most_leaves(s) * slices_at_most(s) * tiles * TILE_BYTES / 4 <= j->sums * HALF_SLICES * j->floats &&
+	       most_leaves(s) * slices_at_most(s) * tiles * TILE_BYTES / 4 <= j->sums * BF16_SLICES * j->floats &&
 	       k->bytes <= s->shared;
 }
 
 Reg tile_sum(Kernel *k, Reg leaf, Reg slice, Reg tile)
 {
 	Emit *e = k->e;
-	Reg number = mad(e, mad(e, leaf, slices_at_most(k->s), slice), k->half->sum_tiles, tile);
+	Reg number = mad(e, mad(e, leaf, slices_at_most(k->s), slice), k->bf16->sum_tiles, tile);
 	Reg at = op3(e, REG_D, "mad.wide.u32", number, imm(TILE_BYTES), POINTER(k, sum));
 
-	return place(e, at, k->half->lane, 16);
+	return place(e, at, k->bf16->lane, 16);
 }
 
 struct TilesAhead {
@@ -280,8 +280,8 @@ static void panel_prepare(Kernel *k, struct TilesAhead *a, uint32_t i)
 	uint32_t loads = formula_uses(k->s->formula, OP_LOAD), used = variables_used(k);
 	SumTiles t = sum_tiles(k, i);
 	Reg own = add(e, a->tile, imm(0u - t.first)), down = divide(e, own, t.across);
-	Reg row = mad(e, down, 16, k->half->row_of_lane);
-	Reg col = mad(e, modulo(e, own, t.across, down), 8, k->half->col_of_lane);
+	Reg row = mad(e, down, 16, k->bf16->row_of_lane);
+	Reg col = mad(e, modulo(e, own, t.across, down), 8, k->bf16->col_of_lane);
 
 	a->panel[i].is = op2(e, REG_P, "and.pred", less(e, own, imm(t.count)), a->leads);
 	for (uint32_t q = 0; q < 2; q++) {
@@ -311,10 +311,10 @@ struct TilesAhead *tiles_prepare(Kernel *k)
 	uint32_t parts = tile_parts(k->s), strips = k->workers / 32 / parts;
 
 	rule_numbers(k, &a->numbers);
-	a->part = divide(e, k->half->warp, strips);
-	a->strip = modulo(e, k->half->warp, strips, a->part);
+	a->part = divide(e, k->bf16->warp, strips);
+	a->strip = modulo(e, k->bf16->warp, strips, a->part);
 	a->tile = mad(e, a->strip, k->s->teams * k->s->team_blocks, k->block);
-	a->has = op2(e, REG_P, "and.pred", less(e, a->tile, imm(k->half->sum_tiles)), less(e, a->part, imm(parts)));
+	a->has = op2(e, REG_P, "and.pred", less(e, a->tile, imm(k->bf16->sum_tiles)), less(e, a->part, imm(parts)));
 	a->leads = op2(e, REG_P, "and.pred", a->has, same(e, a->part, imm(0)));
 	for (uint32_t i = 0; i < gradient_count(k); i++)
 		panel_prepare(k, a, i);
@@ -356,7 +356,7 @@ static void part_join(Kernel *k, const struct TilesAhead *a, uint32_t leaves, ui
 	x = (Reg(*)[4])NEW(&k->s->cx->scratch, 4 * (size_t)leaves * slices, Reg);
 	for (uint32_t i = 0; i < leaves * slices; i++)
 		load_quad(e, "global", x[i],
-		          place_at(e, from, (uint64_t)(i / slices * all + i % slices) * k->half->sum_tiles * TILE_BYTES), 0);
+		          place_at(e, from, (uint64_t)(i / slices * all + i % slices) * k->bf16->sum_tiles * TILE_BYTES), 0);
 	for (uint32_t n = 0; n < leaves; n++) {
 		Reg(*of)[4] = x + n * slices;
 		for (uint32_t i = 1; i < slices; i++)
@@ -396,16 +396,16 @@ static void parts_meet(Kernel *k, const struct TilesAhead *a, Reg leaves, const 
 {
 	Emit *e = k->e;
 	uint32_t strips = k->workers / 32 / tile_parts(k->s);
-	Reg at = mad(e, a->strip, TILE_BYTES, mad(e, k->half->lane, 16, k->memory));
+	Reg at = mad(e, a->strip, TILE_BYTES, mad(e, k->bf16->lane, 16, k->memory));
 
-	store_quad(e, "shared", mad(e, a->part, strips * TILE_BYTES, at), k->half->at_parts, sum);
+	store_quad(e, "shared", mad(e, a->part, strips * TILE_BYTES, at), k->bf16->at_parts, sum);
 	ins(e, "bar.sync 1, #", k->workers);
 	uint32_t others = if_begin(e, a->leads);
 	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++) {
 		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i])));
 		QuadStack s = { .depth = 0 };
 		for (uint32_t n = 0; n < ceil_div(k->s->leaves[i], TILE_LEAVES); n++) {
-			load_quad(e, "shared", s.quad[s.depth], at, k->half->at_parts + n * strips * TILE_BYTES);
+			load_quad(e, "shared", s.quad[s.depth], at, k->bf16->at_parts + n * strips * TILE_BYTES);
 			stack_add(e, &s, n);
 		}
 		stack_end(e, &s);
@@ -459,11 +459,11 @@ void tiles_update(Kernel *k, const struct TilesAhead *a, Reg leaves)
 
 /* ---- weights and state in shared memory ---- */
 
-void half_kept_plan(Kernel *k)
+void bf16_kept_plan(Kernel *k)
 {
 	for (uint32_t i = 0; i < k->s->list->steps - k->s->list->gradient; i++) {
 		const DevicePanel *p = gradient_panel(k, i);
-		KeptPanel *to = &k->half->panel[i];
+		KeptPanel *to = &k->bf16->panel[i];
 		to->swizzled = p->row * 4 % 128 == 64;
 		to->pitch = p->row * 4 + (to->swizzled ? 0 : 32);
 		for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
@@ -482,17 +482,17 @@ static Reg kept_byte(Emit *e, const KeptPanel *p, Reg row, Reg at)
 }
 
 /* Between global and shared memory, 16 bytes a thread. */
-void half_kept_move(Kernel *k, bool out)
+void bf16_kept_move(Kernel *k, bool out)
 {
 	Emit *e = k->e;
 
-	if (k->half->grouped) {
+	if (k->bf16->grouped) {
 		group_kept_move(k, out);
 		return;
 	}
-	for (uint32_t i = 0; k->half->kept && i < k->s->list->steps - k->s->list->gradient; i++) {
+	for (uint32_t i = 0; k->bf16->kept && i < k->s->list->steps - k->s->list->gradient; i++) {
 		const DevicePanel *p = gradient_panel(k, i);
-		const KeptPanel *to = &k->half->panel[i];
+		const KeptPanel *to = &k->bf16->panel[i];
 		uint32_t each = p->row / 4;
 		Loop l = loop_begin(e, k->tid, imm((uint32_t)(p->size / 4)), k->s->threads);
 		Reg row = divide(e, l.i, each), part = mul(e, modulo(e, l.i, each, row), 16);
@@ -534,7 +534,7 @@ typedef struct TilePlaces {
 	Reg at[2 + MAX_STATE], half;
 	const KeptPanel *kept;
 	Reg kept_at[2]; /* of even and of odd tiles */
-	const HalfRegion *region;
+	const Bf16Region *region;
 	Reg row[8], row_here[8], col[8], second[8]; /* P: rows, also of the region, and columns that are there */
 } TilePlaces;
 
@@ -545,14 +545,14 @@ static TilePlaces tile_places(Kernel *k, const DevicePanel *p, const RuleTiles *
 	TilePlaces t = { .region = NULL };
 	Reg first = mad(e, q->row, p->row, q->col);
 
-	for (uint32_t i = 0; i < k->half->regions; i++)
-		if (k->half->region[i].from == p->at)
-			t.region = &k->half->region[i];
-	for (uint32_t v = 1; v < 2 + MAX_STATE && !k->half->kept; v++)
+	for (uint32_t i = 0; i < k->bf16->regions; i++)
+		if (k->bf16->region[i].from == p->at)
+			t.region = &k->bf16->region[i];
+	for (uint32_t v = 1; v < 2 + MAX_STATE && !k->bf16->kept; v++)
 		if (used >> v & 1)
 			t.at[v] = variable_at(k, v, p, first);
-	if (k->half->kept) {
-		t.kept = &k->half->panel[q->number];
+	if (k->bf16->kept) {
+		t.kept = &k->bf16->panel[q->number];
 		for (uint32_t i = 0; i < 2; i++)
 			t.kept_at[i] = add(e, mad(e, q->row, t.kept->pitch, k->memory),
 			                   kept_byte(e, t.kept, q->row, mad(e, q->col, 4, imm(32 * i))));
@@ -632,7 +632,7 @@ static void pair_apply(Kernel *k, const PlaceNumbers *n, const RuleTiles *q, con
 	}
 	if (!t->region)
 		return;
-	Reg half = half_pair(e, sum[0], sum[1]), here = op2(e, REG_P, "and.pred", t->row_here[down], t->col[across]);
+	Reg half = bf16_pair(e, sum[0], sum[1]), here = op2(e, REG_P, "and.pred", t->row_here[down], t->col[across]);
 	if (t->second[across].type == REG_P)
 		half = op3(e, REG_R, "selp.u32", half, op2(e, REG_R, "and.b32", half, imm(0xffff)), t->second[across]);
 	ins(e, "@$ st.shared.u32 [$+#], $", here, t->half, 8 * down * t->region->pitch + 16 * across, half);
@@ -687,17 +687,17 @@ void rule_tiles(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const Rul
 
 /* Rounded weights, and those from the true unit that are transposed, from shared memory, where updates have changed
  * them. */
-void half_weights_store(Kernel *k)
+void bf16_weights_store(Kernel *k)
 {
 	Emit *e = k->e;
 	const Job *j = k->s->job;
 
 	barrier_block(e);
-	half_kept_move(k, true);
-	if (k->half->grouped)
+	bf16_kept_move(k, true);
+	if (k->bf16->grouped)
 		group_halves_move(k, true);
-	for (uint32_t i = 0; i < k->half->regions && !k->half->grouped; i++) {
-		const HalfRegion *r = &k->half->region[i];
+	for (uint32_t i = 0; i < k->bf16->regions && !k->bf16->grouped; i++) {
+		const Bf16Region *r = &k->bf16->region[i];
 		uint32_t each = r->row / 2;
 		Reg to = place_at(e, POINTER(k, half), r->from * 2);
 		Loop l = loop_begin(e, k->tid, imm(r->rows * each), k->s->threads);

@@ -86,10 +86,10 @@ void groups_begin(Kernel *k)
 {
 	Emit *e = k->e;
 
-	k->half->tiles_base = op2(e, REG_R, "shr.u32", k->memory, imm(4));
+	k->bf16->tiles_base = op2(e, REG_R, "shr.u32", k->memory, imm(4));
 	Loop l = loop_begin(e, k->tid, imm(GROUP_SPARE / 16), k->s->threads);
 	ins(e, "st.shared.v4.u32 [$+#], {0, 0, 0, 0}", mad(e, l.i, 16, k->memory),
-	    k->half->at_rows + k->half->row * k->block_rows);
+	    k->bf16->at_rows + k->bf16->row * k->block_rows);
 	loop_end(e, &l);
 }
 
@@ -108,7 +108,7 @@ typedef struct Tiled {
 static Reg descriptor(Kernel *k, const Tiled *t)
 {
 	Emit *e = k->e;
-	Reg low = add(e, k->half->tiles_base, imm(t->at / 16 | t->deep / 16 << 16)), d = reg(e, REG_D);
+	Reg low = add(e, k->bf16->tiles_base, imm(t->at / 16 | t->deep / 16 << 16)), d = reg(e, REG_D);
 
 	ins(e, "mov.b64 $, {$, $}", d, low, op1(e, REG_R, "mov.u32", imm(t->across / 16)));
 	return d;
@@ -134,8 +134,8 @@ static void product(Kernel *k, Reg (*sum)[4], uint32_t tiles, const Reg *a, cons
 
 static Tiled weights_tiled(Kernel *k, const DeviceStep *s, uint32_t step)
 {
-	const HalfRegion *w = half_region(k, s);
-	uint32_t eight = 8 * w->pitch, tile = half_across(k);
+	const Bf16Region *w = bf16_region(k, s);
+	uint32_t eight = 8 * w->pitch, tile = bf16_across(k);
 
 	if (s->after != AFTER_DELTAS) /* sums over sources */
 		return (Tiled){ w->at + 2 * eight * step, eight, tile, true };
@@ -153,7 +153,7 @@ void group_inputs(Kernel *k, const DeviceStep *s, Reg row, uint32_t tiles, Reg (
 
 	for (uint32_t step = 0; step < steps; step += 2)
 		for (uint32_t r = 0; r < 2; r++)
-			word[step][r] = load(e, REG_R, "ld.shared.u32", row, 8 * r * k->half->bits_row + 2 * step);
+			word[step][r] = load(e, REG_R, "ld.shared.u32", row, 8 * r * k->bf16->bits_row + 2 * step);
 	for (uint32_t step = 0; step < steps; step += 2) {
 		Reg f[2][4];
 		bits_fragments(k, word[step], 2, f);
@@ -195,7 +195,7 @@ void group_operands(Kernel *k, const DeviceStep *s, Reg (*a)[2], uint32_t tiles,
 /* What a warpgroup has of the gradients; a warp has tiles of their sums, one part after the other. */
 typedef struct GroupTask {
 	bool inputs, left, outputs;      /* weights from 64 inputs, from those that are left, to outputs */
-	uint32_t at_out, at_left, tiles; /* in Half.sum */
+	uint32_t at_out, at_left, tiles; /* in Bf16.sum */
 } GroupTask;
 
 static GroupTask task_of(const Kernel *k, uint32_t group)
@@ -223,25 +223,25 @@ static uint32_t groups_alike(const Kernel *k, uint32_t group)
 /* if (the warp is of one of these warpgroups) */
 static uint32_t if_groups(Kernel *k, uint32_t first, uint32_t end)
 {
-	Reg from = add(k->e, k->half->warp, imm(0u - GROUP_WARPS * first));
+	Reg from = add(k->e, k->bf16->warp, imm(0u - GROUP_WARPS * first));
 
 	return if_begin(k->e, less(k->e, from, imm(GROUP_WARPS * (end - first))));
 }
 
-static Reg warp_of_group(Kernel *k) { return op2(k->e, REG_R, "and.b32", k->half->warp, imm(GROUP_WARPS - 1)); }
+static Reg warp_of_group(Kernel *k) { return op2(k->e, REG_R, "and.b32", k->bf16->warp, imm(GROUP_WARPS - 1)); }
 
 /* Columns of rows, which are summed over. */
 static Tiled columns_tiled(const Kernel *k, uint32_t buf, uint32_t col, uint32_t row)
 {
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 
-	return (Tiled){ h->at_rows + half_column(k, buf, col) + row * h->row, 8 * h->row, half_across(k), true };
+	return (Tiled){ h->at_rows + bf16_column(k, buf, col) + row * h->row, 8 * h->row, bf16_across(k), true };
 }
 
 static void words_load(Kernel *k, Reg at, uint32_t row, Reg word[2])
 {
 	for (uint32_t r = 0; r < 2; r++)
-		word[r] = load(k->e, REG_R, "ld.shared.u32", at, row / SLICE * k->half->transposed_row + 32 * r);
+		word[r] = load(k->e, REG_R, "ld.shared.u32", at, row / SLICE * k->bf16->transposed_row + 32 * r);
 }
 
 /* Operands of a slice, from words of inputs. */
@@ -282,14 +282,14 @@ typedef struct LeftPlaces {
 static LeftPlaces left_places(Kernel *k)
 {
 	Emit *e = k->e;
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 	Sides s = sides(k, WEIGHTS_IN);
 	Reg lane = op2(e, REG_R, "and.b32", h->lane, imm(15)), eight = divide(e, h->lane, 16);
 	Reg tile = mad(e, warp_of_group(k), LEFT_TILES, eight);
 	Reg cols = add(e, tiled_place(e, h->row, lane, mul(e, tile, 8)), k->memory);
 
 	return (LeftPlaces){ bits_input_at(k, input_bits(k, WEIGHTS_IN), imm(GROUP_ROWS * input_blocks(k))),
-		                 add(e, cols, imm(h->at_rows + half_column(k, s.target_buf, s.target_col))) };
+		                 add(e, cols, imm(h->at_rows + bf16_column(k, s.target_buf, s.target_col))) };
 }
 
 static void left_products(Kernel *k, const LeftPlaces *p, uint32_t row, Reg (*sum)[4])
@@ -300,7 +300,7 @@ static void left_products(Kernel *k, const LeftPlaces *p, uint32_t row, Reg (*su
 		zero[n] = op1(k->e, REG_F, "mov.f32", imm_f(0));
 	inputs_make(k, p->bits, row, f);
 	for (uint32_t step = 0; step < SLICE_STEPS; step++) {
-		fragments_load(k, b, 4, true, p->cols, (row + 16 * step) * k->half->row);
+		fragments_load(k, b, 4, true, p->cols, (row + 16 * step) * k->bf16->row);
 		for (uint32_t j = 0; j < LEFT_TILES; j++)
 			multiply_add(k->e, sum[j], f[step], b + 2 * j, step ? NULL : zero);
 	}
@@ -316,7 +316,7 @@ static void sums_new(Kernel *k, Reg (*sum)[4], uint32_t tiles)
 static void slice_join(Kernel *k, uint32_t first, uint32_t tiles, Reg (*slice)[4])
 {
 	for (uint32_t i = 0; i < 4 * tiles; i++) {
-		Reg s = k->half->sum[first + i / 4][i % 4];
+		Reg s = k->bf16->sum[first + i / 4][i % 4];
 		ins(k->e, "add.rn.ftz.f32 $, $, $", s, s, slice[i / 4][i % 4]);
 	}
 }
@@ -339,7 +339,7 @@ static void left_add(Kernel *k, const GroupTask *t)
 	}
 	for (uint32_t step = 0; step < SLICE_STEPS; step++)
 		for (uint32_t i = 0; i < slices; i++) {
-			fragments_load(k, b, 4, true, left.cols, (SLICE * i + 16 * step) * k->half->row);
+			fragments_load(k, b, 4, true, left.cols, (SLICE * i + 16 * step) * k->bf16->row);
 			for (uint32_t j = 0; j < LEFT_TILES; j++)
 				multiply_add(e, slice[i][j], f[i][step], b + 2 * j, step ? NULL : zero);
 		}
@@ -366,7 +366,7 @@ static void slices_add(Kernel *k, const GroupTask *t)
 	if (t->left)
 		left_add(k, t);
 	if (t->inputs) {
-		Reg bits = bits_input_at(k, input_bits(k, WEIGHTS_IN), mul(e, k->half->warp, 16));
+		Reg bits = bits_input_at(k, input_bits(k, WEIGHTS_IN), mul(e, k->bf16->warp, 16));
 		for (uint32_t row = 0; row < k->block_rows; row += SLICE) /* all are under way together */
 			words_load(k, bits, row, word[row / SLICE]);
 		bits_fragments(k, word[0], 2, f);
@@ -406,7 +406,7 @@ void group_slices(Kernel *k, uint32_t group)
 
 void group_sums_begin(Kernel *k, uint32_t group)
 {
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	uint32_t tiles = task_of(k, group).tiles;
 
 	for (uint32_t g = group; g < GROUPS; g++)
@@ -435,7 +435,7 @@ static uint32_t variables(const Kernel *k)
 	return formula_uses(k->s->formula, OP_LOAD) | formula_uses(k->s->formula, OP_STORE);
 }
 
-void group_region(HalfRegion *r, bool by_target)
+void group_region(Bf16Region *r, bool by_target)
 {
 	r->by_target = by_target;
 	r->space = (uint32_t)round_up(by_target ? r->row : r->rows, 16);
@@ -448,7 +448,7 @@ void group_kept_plan(Kernel *k)
 
 	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
 		if (variables(k) >> v & 1)
-			k->half->panel[0].at[v] = shared_take(k, (uint64_t)tiles * KEPT_TILE);
+			k->bf16->panel[0].at[v] = shared_take(k, (uint64_t)tiles * KEPT_TILE);
 }
 
 Reg tiled_place(Emit *e, uint32_t pitch, Reg row, Reg col)
@@ -482,9 +482,9 @@ void group_kept_move(Kernel *k, bool out)
 				continue;
 			Reg there = variable_at(k, v, p, s.by_target ? mad(e, col, p->row, row) : mad(e, row, p->row, col));
 			if (out)
-				ins(e, "st.global.f32 [$], $", there, load(e, REG_F, "ld.shared.f32", here, k->half->panel[0].at[v]));
+				ins(e, "st.global.f32 [$], $", there, load(e, REG_F, "ld.shared.f32", here, k->bf16->panel[0].at[v]));
 			else
-				ins(e, "st.shared.f32 [$+#], $", here, k->half->panel[0].at[v],
+				ins(e, "st.shared.f32 [$+#], $", here, k->bf16->panel[0].at[v],
 				    load(e, REG_F, "ld.global.f32", there, 0));
 		}
 		if_end(e, none);
@@ -496,8 +496,8 @@ void group_halves_move(Kernel *k, bool out)
 {
 	Emit *e = k->e;
 
-	for (uint32_t i = 0; i < k->half->regions; i++) {
-		const HalfRegion *r = &k->half->region[i];
+	for (uint32_t i = 0; i < k->bf16->regions; i++) {
+		const Bf16Region *r = &k->bf16->region[i];
 		Loop l = loop_begin(e, k->tid, imm(r->rows * r->row), k->s->threads);
 		Reg row = divide(e, l.i, r->row), col = modulo(e, l.i, r->row, row);
 		Reg at = r->by_target ? tiled_place(e, r->pitch, col, row) : tiled_place(e, r->pitch, row, col);
@@ -524,7 +524,7 @@ typedef struct SumPart {
 typedef struct PartPlaces {
 	Reg kept, half; /* addresses of the lane's numbers in the first tile */
 	Reg row[2], col;
-	const HalfRegion *region;
+	const Bf16Region *region;
 	const WeightRegion *start; /* that sums begin with */
 	bool has_last;             /* the last row, of weights from the true unit, may be among its rows */
 } PartPlaces;
@@ -532,7 +532,7 @@ typedef struct PartPlaces {
 static PartPlaces part_places(Kernel *k, const SumPart *x)
 {
 	Emit *e = k->e;
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 	const DevicePanel *p = panel(k, x->number);
 	const Job *j = k->s->job;
 	uint32_t across = columns_tiles(k, x->number);
@@ -545,7 +545,7 @@ static PartPlaces part_places(Kernel *k, const SumPart *x)
 	t.start = region_of(k, p->bias_across ? j->copies + p->copy + (uint64_t)p->bias * p->copy_row
 	                                      : j->w + p->at + (uint64_t)p->bias * p->row);
 	t.kept = add(e, mad(e, tile, KEPT_TILE, mul(e, h->lane, 16)), k->memory);
-	Reg half = mad(e, x->down, 16 * t.region->pitch, mad(e, x->across, half_across(k), k->memory));
+	Reg half = mad(e, x->down, 16 * t.region->pitch, mad(e, x->across, bf16_across(k), k->memory));
 	t.half = add(e, mad(e, h->lane, 4, half), imm(t.region->at));
 	for (uint32_t r = 0; r < 2; r++)
 		t.row[r] = add(e, mad(e, x->down, 16, h->row_of_lane), imm(8 * r));
@@ -558,9 +558,9 @@ static void pair_store(Kernel *k, const SumPart *x, const PartPlaces *t, uint32_
 {
 	Emit *e = k->e;
 	const DevicePanel *p = panel(k, x->number);
-	uint32_t at = 8 * r * t->region->pitch + half_across(k) * j, columns = sides(k, x->number).targets;
+	uint32_t at = 8 * r * t->region->pitch + bf16_across(k) * j, columns = sides(k, x->number).targets;
 	bool checks = x->columns > columns;
-	Reg half = half_pair(e, w[0], w[1]), col = add(e, t->col, imm(8 * j)), is = reg(e, REG_P);
+	Reg half = bf16_pair(e, w[0], w[1]), col = add(e, t->col, imm(8 * j)), is = reg(e, REG_P);
 
 	if (columns % 2) /* past the last is 0 */
 		half = op3(e, REG_R, "selp.u32", half, op2(e, REG_R, "and.b32", half, imm(0xffff)),
@@ -612,7 +612,7 @@ static void part_apply(Kernel *k, const SumPart *x)
 {
 	enum { AT_ONCE = 4 };
 	Emit *e = k->e;
-	const uint32_t *kept = k->half->panel[0].at;
+	const uint32_t *kept = k->bf16->panel[0].at;
 	uint32_t loads = formula_uses(k->s->formula, OP_LOAD), stores = formula_uses(k->s->formula, OP_STORE);
 	PartPlaces t = part_places(k, x);
 	PlaceNumbers own = known_numbers(k, k->numbers, &k->s->factor[panel(k, x->number)->factor]);
@@ -640,7 +640,7 @@ static void part_apply(Kernel *k, const SumPart *x)
 static void task_apply(Kernel *k, const GroupTask *t)
 {
 	Emit *e = k->e;
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 	uint32_t in = columns_tiles(k, WEIGHTS_IN), out = columns_tiles(k, WEIGHTS_OUT);
 	uint32_t full = GROUP_WARPS * input_blocks(k);
 	Reg own = warp_of_group(k);

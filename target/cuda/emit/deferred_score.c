@@ -134,7 +134,7 @@ typedef struct JudgedRow {
 
 static Reg predicate(Emit *e, bool value) { return op2(e, REG_P, "setp.ne.u32", imm(value), imm(0)); }
 static void or_to(Emit *e, Reg p, Reg q) { ins(e, "or.pred $, $, $", p, p, q); }
-static bool has_words(const Kernel *k) { return k->y_bits || (k->half && k->half->y_bits); }
+static bool has_words(const Kernel *k) { return k->y_bits || (k->bf16 && k->bf16->y_bits); }
 /* Every row has all targets. */
 static bool has_all(const Kernel *k) { return has_words(k) || k->s->job->data.y_bits; }
 static Reg target(Kernel *k, const JudgedRow *r, uint32_t n)
@@ -682,9 +682,9 @@ void judge_row(Kernel *k, Reg row)
 	JudgedRow r = { .is_row = less(e, row, k->my_rows) };
 
 	/* others write to real rows: threads without one read a row behind them, where there is */
-	r.row = op3(e, REG_R, "selp.u32", row, imm(k->s->half ? 0 : k->row_space - 1), less(e, row, imm(k->block_rows)));
+	r.row = op3(e, REG_R, "selp.u32", row, imm(k->s->bf16 ? 0 : k->row_space - 1), less(e, row, imm(k->block_rows)));
 	r.late = add(e, mad(e, r.row, k->late_row, k->memory), imm(k->at_late));
-	Reg cases = k->half ? cases_memory(k) : k->memory;
+	Reg cases = k->bf16 ? cases_memory(k) : k->memory;
 	r.y = add(e, mad(e, r.row, k->target_row, cases), imm(k->at_targets));
 	if (has_words(k))
 		r.word = k->y_bits ? target_word(k, r.row) : load(e, REG_R, "ld.shared.u32", r.y, 0);

@@ -51,7 +51,7 @@ typedef struct EmitSource {
 	uint32_t threads, shared; /* of a block; shared: bytes */
 	uint32_t copies;          /* floats of Job.copies */
 	bool test;                /* no gradient, no update */
-	bool half;                /* bf16, */
+	bool bf16;                /* products in bf16, */
 	bool sided;               /* with SIDE_THREADS among the threads, */
 	bool grouped;             /* or with products of warpgroups */
 	uint32_t slice[2];        /* bf16: rows of a slice, for each kind of leaves */
@@ -221,7 +221,7 @@ typedef struct Kernel {
 	Reg bad;                     /* P, set where the error of a row is no finite number; */
 	void (*bad_known)(void *of, Reg bad); /* NULL, or what to do when it is known, before verdicts if possible */
 	void *bad_of;
-	struct Half *half; /* bf16; NULL: floats */
+	struct Bf16 *bf16; /* NULL: fp32 */
 } Kernel;
 #define NO_BLOCK UINT16_MAX
 #define NO_STEP  UINT32_MAX
@@ -571,33 +571,33 @@ Reg add_field(Emit *e, Reg a, Reg b, Reg is_double); /* tally.c */
 
 /* Leaves are cut into slices, whose sums are added one after the other: of 128 rows, or of 32 where the update has one
  * leaf, so that a single leaf is divided among more blocks. */
-enum { HALF_SLICES = 16 };
+enum { BF16_SLICES = 16 };
 /* Threads of a block that do what no update waits for, besides the usual ones, if EmitSource.sided. */
 enum { SIDE_THREADS = 128 };
-static inline uint32_t half_slice_rows(uint32_t leaves) { return leaves > 1 ? 128 : 32; }
+static inline uint32_t bf16_slice_rows(uint32_t leaves) { return leaves > 1 ? 128 : 32; }
 
 struct Barriers;
-const char *half_plan(Kernel *k);
-void half_begin(Kernel *k);
+const char *bf16_plan(Kernel *k);
+void bf16_begin(Kernel *k);
 bool has_floats(const Kernel *k, uint32_t buf, uint32_t col); /* are these columns there as floats? */
-bool has_halves(const Kernel *k, uint32_t buf, uint32_t col);
+bool has_bf16(const Kernel *k, uint32_t buf, uint32_t col);
 /* Column col + column of a row, rounded. */
-void half_store(Kernel *k, Reg row, Reg column, uint32_t buf, uint32_t col, Reg value, Reg stores);
-void half_weights(Kernel *k);
-void half_leaf(Kernel *k, Reg update, Reg leaves, const struct Barriers *b);
-void half_prefetch(Kernel *k, Reg update, Reg staged);
-void half_update(Kernel *k, Reg update, Reg next, Reg staged, const struct Barriers *b);
-void half_direct(Kernel *k, Reg update, Reg staged, const struct Barriers *b);
-void half_apart(Kernel *k, Reg update, Reg next, const struct Barriers *b, uint32_t done); /* done: a label */
-void half_apart_begin(Kernel *k, Reg update);                                              /* before the first update */
-Reg half_join(Kernel *k, Reg from, uint32_t leaves, uint32_t slice);
+void bf16_store(Kernel *k, Reg row, Reg column, uint32_t buf, uint32_t col, Reg value, Reg stores);
+void bf16_weights(Kernel *k);
+void bf16_leaf(Kernel *k, Reg update, Reg leaves, const struct Barriers *b);
+void bf16_prefetch(Kernel *k, Reg update, Reg staged);
+void bf16_update(Kernel *k, Reg update, Reg next, Reg staged, const struct Barriers *b);
+void bf16_single_block(Kernel *k, Reg update, Reg staged, const struct Barriers *b);
+void bf16_side_update(Kernel *k, Reg update, Reg next, const struct Barriers *b, uint32_t done); /* done: a label */
+void bf16_side_begin(Kernel *k, Reg update); /* before the first update */
+Reg bf16_join(Kernel *k, Reg from, uint32_t leaves, uint32_t slice);
 /* update.c: sums of leaves by several warps */
 struct PartsAhead;
 bool update_in_parts(const Kernel *k);
 uint32_t parts_bytes(const Kernel *k); /* in shared memory */
 struct PartsAhead *parts_prepare(Kernel *k);
 void update_parts(Kernel *k, struct PartsAhead *o, uint32_t at, Reg leaves);
-void half_weight(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg w);
+void bf16_weight(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg w);
 /* Pairs of adjacent places of a panel: row, first column, place; real: the first is a weight. */
 typedef struct RulePair {
 	Reg row, col, at, real, g[2];
@@ -614,7 +614,7 @@ typedef struct RuleTiles {
 	Reg (*sum)[4];                      /* overwritten with new weights */
 } RuleTiles;
 void rule_tiles(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const RuleTiles *q);
-void half_weights_store(Kernel *k);
+void bf16_weights_store(Kernel *k);
 
 /* ---- ring.c: what tiles of fp32 and bf16 have in common ------------------------------------------------- */
 

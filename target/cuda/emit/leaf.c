@@ -211,7 +211,7 @@ bool has_step(const Kernel *k, uint32_t kind)
 
 Reg is_from(Kernel *k, uint32_t thread)
 {
-	bool whole = k->s->solo && !k->half && thread % 32 == 0;
+	bool whole = k->s->solo && !k->bf16 && thread % 32 == 0;
 
 	return op2(k->e, REG_P, "setp.ge.u32", whole ? k->warp : k->tid, imm(whole ? thread / 32 : thread));
 }

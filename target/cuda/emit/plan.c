@@ -480,7 +480,7 @@ static bool can_keep(const Kernel *k)
 	const EmitSource *s = k->s;
 	const Job *j = s->job;
 
-	if (!k->overlaid || s->test || s->half || !j->data.from || s->kinds_of_leaves > 1 || s->leaves[0] > 1)
+	if (!k->overlaid || s->test || s->bf16 || !j->data.from || s->kinds_of_leaves > 1 || s->leaves[0] > 1)
 		return false;
 	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++)
 		if (!k->cut[i].inlined && s->step[s->list->gradient + i].kind != STEP_GRADIENT_INDEX)
@@ -579,8 +579,8 @@ const char *kernel_plan(Kernel *k, const EmitSource *s)
 		plan_general(k);
 		return NULL;
 	}
-	if (s->half)
-		return why ? why : half_plan(k);
+	if (s->bf16)
+		return why ? why : bf16_plan(k);
 	for (uint32_t chunks = 1; !why && chunks <= MOST_CHUNKS; chunks++) {
 		const char *wrong = plan_chunks(k, chunks);
 		if (!wrong || chunks == MOST_CHUNKS || k->block_rows < 8)

@@ -149,7 +149,7 @@ uint64_t tally_bytes(const Kernel *k)
 {
 	const DeviceData *d = &k->s->job->data;
 
-	return k->judged && !k->half && !d->weight && d->targets && k->s->leaf_rows <= 512
+	return k->judged && !k->bf16 && !d->weight && d->targets && k->s->leaf_rows <= 512
 	           ? (round_up(k->s->leaf_rows, 32) + SUMMED) * 8
 	           : 0;
 }
@@ -235,8 +235,8 @@ static void tally_chain(Kernel *k)
 /* Errors of the rows of a leaf, in order, and what verdicts count: by one warp. */
 void tally_leaf(Kernel *k, Reg fresh)
 {
-	if (k->half || k->at_doubles) {
-		if (k->half)
+	if (k->bf16 || k->at_doubles) {
+		if (k->bf16)
 			tally_half(k);
 		else
 			tally_chain(k);
