@@ -44,7 +44,7 @@ static const char *steps_find(Columns *c)
 	for (uint32_t i = 0; i < s->list->gradient; i++)
 		if (s->step[i].kind == STEP_PRODUCT)
 			*product[products++] = &s->step[i];
-	c->step.errors = late_errors(k, c->step.outputs);
+	c->step.errors = deferred_errors(k, c->step.outputs);
 	if (s->list->steps - s->list->gradient != 2)
 		return "gradients";
 	for (uint32_t i = s->list->gradient; i < s->list->steps; i++) {

@@ -257,19 +257,19 @@ void score_loop(Columns *c)
 	update_begin(c);
 	go_wait(c);
 	Kernel *one = update_kernel(c);
-	one->sends_judged = true;
+	one->sends_scores = true;
 	one->bad = op2(e, REG_P, "setp.ne.u32", imm(0), imm(0));
-	one->judged_to = cluster_address(c, c->reg.tally_block, add(e, k->memory, imm(k->at_judged)));
-	one->judged_bar = cluster_address(c, c->reg.tally_block, bar_address(c, BAR_SCORES));
+	one->scores_to = cluster_address(c, c->reg.tally_block, add(e, k->memory, imm(k->at_scores)));
+	one->scores_bar = cluster_address(c, c->reg.tally_block, bar_address(c, BAR_SCORES));
 	for (uint32_t t = 0; t < c->lane_block_rows; t++) {
 		Reg within = add(e, c->reg.lane, imm(32 * t)), row = batch_row(c, within);
 		one->row0 = op2(e, REG_R, "sub.u32", row, within);
 		one->my_rows = op3(e, REG_R, "selp.u32", imm(k->block_rows), imm(0), less(e, row, c->reg.rows));
 		if (c->bf16 && t + 1 == c->lane_block_rows) {
-			one->bad_known = checked_send;
-			one->bad_of = c;
+			one->on_bad = checked_send;
+			one->on_bad_arg = c;
 		}
-		judge_row(one, within);
+		deferred_score_row(one, within);
 	}
 	if (!c->bf16)
 		checked_send(c, one->bad);

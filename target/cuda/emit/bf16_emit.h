@@ -83,7 +83,7 @@ void bf16_inputs(Kernel *k);
 void bf16_pads(Kernel *k);
 uint32_t shared_take(Kernel *k, uint64_t bytes);
 Reg y_bit(Emit *e, Reg word, uint32_t n); /* a target, from its word */
-Reg cases_memory(Kernel *k);              /* that at_targets, at_own, at_late and at_bits count from */
+Reg cases_memory(Kernel *k);              /* that at_targets, at_own, at_deferred and at_bits count from */
 Reg bf16_pair(Emit *e, Reg low, Reg high);
 
 /* ---- bf16_gradient.c: inputs that are bits ---- */
@@ -123,7 +123,7 @@ typedef struct Sums {
 	Reg target[2];          /* of the lane's rows, 8 apart, from its first column on */
 } Sums;
 Reg bf16_targets(Kernel *k, const Sums *x, uint32_t r); /* the same */
-/* Outputs and deltas of two columns of tile j, row 8 r, from their net inputs v; late rows are stored. */
+/* Outputs and deltas of two columns of tile j, row 8 r, from their net inputs v; deferred rows are stored. */
 void bf16_outputs(Kernel *k, const DeviceStep *s, const DeviceStep *errors, const Sums *x, uint32_t r, uint32_t j,
                   Reg real, Reg v[2]);
 /* A step of 16 sources. pitch: of weights; fa: fragments of rows, made for two steps where inputs are bits */
@@ -138,7 +138,7 @@ bool operand_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint
 bool bf16_fuses_layers(const Kernel *k);
 bool bf16_can_use_warpgroups(const Kernel *k);
 uint32_t bf16_scored_threads(const Kernel *k); /* apart: that wait for ROWS_JUDGED */
-void judged_wait(Kernel *k);
+void scores_wait(Kernel *k);
 void bf16_layers(Kernel *k);
 
 /* ---- bf16_side.c ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* bf16: rows of a network with one layer of hidden units, forward and backward. In: bits of inputs, rounded weights.
- * Out: rounded activations and deltas of rows, for gradients; outputs in late rows, for verdicts.
+ * Out: rounded activations and deltas of rows, for gradients; outputs in deferred rows, for verdicts.
  *
  * A warp takes 16 rows through all steps. What is computed of the rows stays in registers: sums of a product have the
  * places of the next one's operands. Only what gradients and verdicts read is stored, and what several warps compute of
@@ -50,7 +50,7 @@ static bool through_find(const Kernel *k, Through *t)
 	t->hidden = &k->s->step[t->number[0]];
 	t->outputs = &k->s->step[t->number[1]];
 	t->back = &k->s->step[t->number[2]];
-	t->errors = late_errors(k, t->outputs);
+	t->errors = deferred_errors(k, t->outputs);
 	return true;
 }
 
@@ -68,17 +68,18 @@ static bool through_fits(const Kernel *k, const Through *t)
 		if (all[i]->b == zero || !all[i]->start || all[i]->keeps_net || (all[i]->cols % 2 && !k->s->grouped) ||
 		    all[i]->cols > 8 * TILES_WIDE || ceil_div(all[i]->depth, 16) > STEPS_KNOWN)
 			return false;
-	return t->hidden->after == AFTER_UNITS && !late_errors(k, t->hidden) && t->errors && t->errors->c == BUF_DELTA &&
-	       t->outputs->cols <= 4 * TILES_WIDE && t->back->after == AFTER_DELTAS && t->back->c == BUF_DELTA &&
-	       is_chained(t->outputs, BUF_ACT, t->hidden) && is_chained(t->back, BUF_DELTA, t->outputs) &&
-	       t->back->c_col == t->hidden->c_col && t->back->cols == t->hidden->cols;
+	return t->hidden->after == AFTER_UNITS && !deferred_errors(k, t->hidden) && t->errors &&
+	       t->errors->c == BUF_DELTA && t->outputs->cols <= 4 * TILES_WIDE && t->back->after == AFTER_DELTAS &&
+	       t->back->c == BUF_DELTA && is_chained(t->outputs, BUF_ACT, t->hidden) &&
+	       is_chained(t->back, BUF_DELTA, t->outputs) && t->back->c_col == t->hidden->c_col &&
+	       t->back->cols == t->hidden->cols;
 }
 
 bool bf16_fuses_layers(const Kernel *k)
 {
 	Through t;
 
-	return k->judged && !k->s->test && !k->s->tiled && through_find(k, &t) && through_fits(k, &t);
+	return k->deferred_scores && !k->s->test && !k->s->tiled && through_find(k, &t) && through_fits(k, &t);
 }
 
 /* Products of warpgroups: steps of sums begin at multiples of 8 rows or columns of weights. */
@@ -312,7 +313,7 @@ uint32_t bf16_scored_threads(const Kernel *k)
 	return 32 * warps;
 }
 
-void judged_wait(Kernel *k)
+void scores_wait(Kernel *k)
 {
 	if (k->bf16->apart && k->bf16->direct)
 		ins(k->e, "bar.sync #, #", ROWS_JUDGED, bf16_scored_threads(k) + SIDE_THREADS);
@@ -346,7 +347,7 @@ static void through_side(Kernel *k, const Through *t, const ThroughRows *x, Reg 
 	through_units(k, t, x, &hidden, &sums, act, NULL);
 	side_meet(k, tile, split);
 	if (waits)
-		judged_wait(k);
+		scores_wait(k);
 	out = outputs_begin(k, t, x, &outputs);
 	through_multiply(k, t->outputs, x, split > 1 ? NULL : act, &outputs, 0, outputs.tiles, out.sum);
 	through_outputs(k, t, x, &outputs, &out, delta);
@@ -369,7 +370,7 @@ static void group_through(Kernel *k, const Through *t, const ThroughRows *x, con
 	rows_wait(k);
 	Sums out = outputs_begin(k, t, x, &outputs);
 	through_units(k, t, x, hidden, sums, act, &out);
-	judged_wait(k);
+	scores_wait(k);
 	group_end(k);
 	through_outputs(k, t, x, &outputs, &out, delta);
 	through_back(k, t, x, hidden, delta, sums);
@@ -397,7 +398,7 @@ static void groups_through(Kernel *k)
 	ins(e, "bra L#", end);
 	if_end(e, past);
 	rows_wait(k);
-	judged_wait(k); /* those without rows are waited for, too */
+	scores_wait(k); /* those without rows are waited for, too */
 	ins(e, "bra L#", end);
 	label_here(e, others);
 	rows_wait(k);
@@ -427,7 +428,7 @@ void bf16_layers(Kernel *k)
 	uint32_t split = through_split(k, &t, warps);
 	remark(e, "16 rows of %u warps through all layers", split);
 	if (loops)
-		judged_wait(k);
+		scores_wait(k);
 	if (tiles * split >= warps)
 		bits_turn(k, 0, 1);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", h->warp, imm(tiles * split)), others);
@@ -445,7 +446,7 @@ void bf16_layers(Kernel *k)
 		ins(e, "bra L#", end);
 	if_end(e, past);
 	if (!loops)
-		judged_wait(k); /* those without rows are waited for, too */
+		scores_wait(k); /* those without rows are waited for, too */
 	if (loops)
 		loop_end(e, &l);
 	ins(e, "bra L#", end);

@@ -89,7 +89,7 @@ static const char *columns_plan(Kernel *k)
 		if (why)
 			return why;
 	}
-	for (uint32_t i = 0; i < s->job->outputs && !k->judged; i++)
+	for (uint32_t i = 0; i < s->job->outputs && !k->deferred_scores; i++)
 		use_floats(k, BUF_ACT, s->output[i], 1);
 	for (uint32_t b = 0; b < BUFS; b++)
 		for (uint32_t i = 0; i < blocks; i++)
@@ -179,13 +179,13 @@ static void memory_plan(Kernel *k, uint32_t rows)
 	const EmitSource *s = k->s;
 	Bf16 *h = k->bf16;
 	const DeviceData *d = &s->job->data;
-	uint64_t words = d->code_count && !k->judged ? d->part_count[0] + d->part_count[1] : 0;
+	uint64_t words = d->code_count && !k->deferred_scores ? d->part_count[0] + d->part_count[1] : 0;
 
 	k->block_rows = k->row_space = rows;
 	k->bytes = 0;
 	k->at_info = shared_take(k, 64);
 	k->at_cycles = shared_take(k, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
-	k->at_outputs = shared_take(k, s->job->output_col || k->judged ? 0 : s->job->outputs * 4);
+	k->at_outputs = shared_take(k, s->job->output_col || k->deferred_scores ? 0 : s->job->outputs * 4);
 	k->at_codes = shared_take(k, words * 8);
 	k->at_elements = shared_take(k, words * s->code_longest * 4);
 	k->has_codes = words != 0;
@@ -194,8 +194,8 @@ static void memory_plan(Kernel *k, uint32_t rows)
 	for (uint32_t i = 0; i < k->regions; i++)
 		k->region[i].at = shared_take(k, round_up(k->region[i].row, 16) * 4 + 64);
 	k->target_row = h->y_bits ? 4 : (uint32_t)(d->targets | 1) * 4;
-	k->late_row = k->judged ? (late_at(k, NULL, false) / 16 | 1) * 16 : 0;
-	k->at_late = shared_take(k, (uint64_t)k->late_row * rows);
+	k->deferred_row = k->deferred_scores ? (deferred_at(k, NULL, false) / 16 | 1) * 16 : 0;
+	k->at_deferred = shared_take(k, (uint64_t)k->deferred_row * rows);
 	uint32_t first = k->bytes;
 	k->at_targets = shared_take(k, (uint64_t)k->target_row * rows + 16); /* quads are read */
 	k->at_own = shared_take(k, d->code_count ? rows * sizeof(CodeOwn) : 0);
@@ -306,8 +306,8 @@ static bool can_be_apart(const Kernel *k)
 {
 	const EmitSource *s = k->s;
 
-	return s->threads >= 2 * SIDE_THREADS && k->judged && k->bf16->bits && only_products(k) && !s->job->data.weight &&
-	       !needs_pending(s);
+	return s->threads >= 2 * SIDE_THREADS && k->deferred_scores && k->bf16->bits && only_products(k) &&
+	       !s->job->data.weight && !needs_pending(s);
 }
 
 static bool direct_fits(Kernel *k, bool kept, bool apart)
@@ -370,7 +370,7 @@ const char *bf16_plan(Kernel *k)
 	k->chunks = 1;
 	k->overlaid = k->local = false;
 	k->regions = k->exchanges = 0;
-	plan_judged(k);
+	plan_deferred_scores(k);
 	bits_plan(k);
 	k->bf16->through = bf16_fuses_layers(k);
 	k->bf16->y_bits = k->bf16->through && s->job->data.y_bits && s->job->outputs <= 32;

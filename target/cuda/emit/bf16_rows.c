@@ -198,15 +198,17 @@ void bf16_outputs(Kernel *k, const DeviceStep *s, const DeviceStep *errors, cons
 {
 	Emit *e = k->e;
 	Reg row = add(e, x->row, imm(8 * r)), col = add(e, x->col, imm(8 * j)), weight = imm_f(1), out[2];
-	Reg late = mad(e, row, k->late_row, mad(e, col, 4, k->memory)), word = imm(0);
+	Reg late = mad(e, row, k->deferred_row, mad(e, col, 4, k->memory)), word = imm(0);
 	Reg y = k->bf16->y_bits ? imm(0) : mad(e, row, k->target_row, mad(e, col, 4, cases_memory(k)));
 	Reg has = op2(e, REG_P, "and.pred", real, less(e, col, imm(s->cols)));
 
 	for (uint32_t i = 0; i < 2; i++)
 		out[i] = unit_value(e, s->fn, v[i]);
-	ins(e, "@$ st.shared.v2.f32 [$+#], {$, $}", has, late, k->at_late + late_at(k, errors, false), out[0], out[1]);
+	ins(e, "@$ st.shared.v2.f32 [$+#], {$, $}", has, late, k->at_deferred + deferred_at(k, errors, false), out[0],
+	    out[1]);
 	if (errors->known_net)
-		ins(e, "@$ st.shared.v2.f32 [$+#], {$, $}", has, late, k->at_late + late_at(k, errors, true), v[0], v[1]);
+		ins(e, "@$ st.shared.v2.f32 [$+#], {$, $}", has, late, k->at_deferred + deferred_at(k, errors, true), v[0],
+		    v[1]);
 	if (errors->c >= BUFS)
 		return;
 	if (k->s->job->data.weight) {
@@ -235,8 +237,8 @@ static void sums_end(Kernel *k, uint32_t number, const Bf16Task *t, Reg floats, 
 	Emit *e = k->e;
 	const DeviceStep *s = &k->s->step[number];
 	Stores own = stores_of(k, number, s->c, x, floats);
-	const DeviceStep *late = late_errors(k, s);
-	Stores to = late                      ? stores_of(k, number, late->c, x, floats)
+	const DeviceStep *deferred = deferred_errors(k, s);
+	Stores to = deferred                  ? stores_of(k, number, deferred->c, x, floats)
 	            : s->after == AFTER_UNITS ? stores_of(k, number, BUF_ACT, x, floats)
 	                                      : own;
 
@@ -246,8 +248,8 @@ static void sums_end(Kernel *k, uint32_t number, const Bf16Task *t, Reg floats, 
 			Reg real = less(e, add(e, x->row, imm(8 * down)), k->my_rows);
 			for (uint32_t j = 0; j < t->wide; j++) {
 				Reg *v = x->sum[h * t->wide + j] + 2 * r;
-				if (late) {
-					bf16_outputs(k, s, late, x, down, j, real, v);
+				if (deferred) {
+					bf16_outputs(k, s, deferred, x, down, j, real, v);
 				} else if (s->after == AFTER_UNITS) {
 					if (s->c != BUF_ACT)
 						pair_store(k, &own, j, down, x->col, real, v);
@@ -256,7 +258,7 @@ static void sums_end(Kernel *k, uint32_t number, const Bf16Task *t, Reg floats, 
 				} else if (s->after == AFTER_DELTAS) {
 					pair_deltas(k, s, floats, 8 * down * k->row + 32 * j, v);
 				}
-				if (!late || late->c < BUFS)
+				if (!deferred || deferred->c < BUFS)
 					pair_store(k, &to, j, down, x->col, real, v);
 			}
 		}
@@ -399,12 +401,12 @@ void bf16_steps(Kernel *k, uint32_t first, uint32_t end)
 		return;
 	}
 	if (!k->s->tiled) {
-		judged_wait(k);
+		scores_wait(k);
 		bits_turn(k, 0, 1);
 	}
 	for (uint32_t i = first; i < end; i++) {
 		const DeviceStep *d = &k->s->step[i];
-		if (d->kind == STEP_ERRORS && k->judged)
+		if (d->kind == STEP_ERRORS && k->deferred_scores)
 			continue;
 		switch (d->kind) {
 		case STEP_LOAD:

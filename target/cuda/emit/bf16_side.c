@@ -4,7 +4,7 @@
  *
  * SIDE_THREADS of them copy the cases of the next chunk and form errors, verdicts and tallies. Copies of cases are in
  * two places by turns, numbers of updates too. Barriers: CASES_THERE before a chunk, for which side threads only
- * arrive; ROWS_THERE after its rows; ROWS_JUDGED before late rows are overwritten, for which they only arrive. Must
+ * arrive; ROWS_THERE after its rows; ROWS_JUDGED before deferred rows are overwritten, for which they only arrive. Must
  * hold: the gradient of a chunk reads its cases, so that the next but one comes after ROWS_THERE of the next. */
 #include <stddef.h>
 
@@ -149,7 +149,7 @@ static void cases_arrive(Kernel *k)
 	side_arrive(k, CASES_THERE, cases_threads(k));
 }
 
-static uint32_t all_judged(const Kernel *k) { return SIDE_THREADS + bf16_scored_threads(k); }
+static uint32_t all_scored_threads(const Kernel *k) { return SIDE_THREADS + bf16_scored_threads(k); }
 
 void bf16_side_begin(Kernel *k, Reg update)
 {
@@ -178,7 +178,7 @@ void bf16_side_begin(Kernel *k, Reg update)
 	cases_arrive(k);
 	if_end(e, other);
 	if (h->direct)
-		side_arrive(k, ROWS_JUDGED, all_judged(k));
+		side_arrive(k, ROWS_JUDGED, all_scored_threads(k));
 	if (h->grouped)
 		side_arrive(k, ROWS_FREE, k->s->threads);
 	if_end(e, end);
@@ -236,10 +236,10 @@ static void side_emit(Kernel *k, Reg update, Reg next)
 	cases_arrive(k);
 	if (h->grouped)
 		side_gradient(&side, same(e, l.i, imm(chunks - 1)));
-	uint32_t judges = min_u32(SIDE_THREADS, k->block_rows), idle = if_begin(e, less(e, side.tid, imm(judges)));
-	judge_rows(&side, 0, judges);
+	uint32_t threads = min_u32(SIDE_THREADS, k->block_rows), idle = if_begin(e, less(e, side.tid, imm(threads)));
+	deferred_score_rows(&side, 0, threads);
 	if_end(e, idle);
-	side_arrive(k, ROWS_JUDGED, all_judged(k));
+	side_arrive(k, ROWS_JUDGED, all_scored_threads(k));
 	cases_turn(k);
 	loop_end(e, &l);
 	meet(k, SIDE_MEET, SIDE_THREADS);
@@ -268,7 +268,7 @@ void cases_wait(Kernel *k)
 	chunk_known(k);
 }
 
-static uint32_t judging(const Kernel *k) { return min_u32(SIDE_THREADS, k->block_rows); }
+static uint32_t scoring(const Kernel *k) { return min_u32(SIDE_THREADS, k->block_rows); }
 
 /* Rows of the chunk forward and backward, when its cases are there. */
 static void apart_rows(Kernel *k, Kernel *part)
@@ -404,7 +404,7 @@ static void once_side(Kernel *k, Reg update, Reg next, const Barriers *b, uint32
 {
 	Emit *e = k->e;
 	Bf16 *h = k->bf16;
-	uint32_t judges = judging(k);
+	uint32_t threads = scoring(k);
 	Copying c = copying(k);
 	Kernel side = side_of(k);
 
@@ -426,9 +426,9 @@ static void once_side(Kernel *k, Reg update, Reg next, const Barriers *b, uint32
 	uint32_t others = if_begin(e, copies);
 	cases_arrive(k); /* not before others have met for the cases at hand */
 	if_end(e, others);
-	uint32_t idle = if_begin(e, less(e, side.tid, imm(judges)));
-	judge_rows(&side, 0, judges);
-	meet(k, ROWS_JUDGED, judges);
+	uint32_t idle = if_begin(e, less(e, side.tid, imm(threads)));
+	deferred_score_rows(&side, 0, threads);
+	meet(k, ROWS_JUDGED, threads);
 	if_end(e, idle);
 	cases_turn(k);
 	if (k->s->team_blocks == 1)

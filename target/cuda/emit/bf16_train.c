@@ -50,21 +50,21 @@ static void chunk_stage(Kernel *k, Reg leaf, const Reg *staged)
 }
 
 /* By threads from `first` on, as many as there are rows, or a part of them. */
-static void judge_some(Kernel *k, uint32_t first)
+static void score_some(Kernel *k, uint32_t first)
 {
 	uint32_t threads = k->block_rows, most = k->s->threads - first;
 
 	if (threads > most)
 		threads = threads % 64 == 0 && most >= 64 ? 64 : 32;
 	uint32_t end = if_begin(k->e, less(k->e, k->tid, imm(first + threads)));
-	judge_rows(k, first, threads);
+	deferred_score_rows(k, first, threads);
 	if_end(k->e, end);
 }
 
 static void verdicts(Kernel *k)
 {
-	if (k->judged)
-		judge_some(k, 0);
+	if (k->deferred_scores)
+		score_some(k, 0);
 	else
 		verdicts_emit(k);
 }
@@ -237,7 +237,7 @@ static void changes_emit(Kernel *k)
 {
 	Emit *e = k->e;
 	const Bf16 *h = k->bf16;
-	uint32_t warps = k->s->threads / 32, least = k->judged ? k->block_rows / 32 : warps / 2;
+	uint32_t warps = k->s->threads / 32, least = k->deferred_scores ? k->block_rows / 32 : warps / 2;
 
 	if (h->rounds > 1 || h->tasks + least > warps || !has_step(k, STEP_SCORES)) {
 		verdicts(k);
@@ -250,8 +250,8 @@ static void changes_emit(Kernel *k)
 	bf16_sums_add(k, imm(0));
 	ins(e, "bra L#", end);
 	label_here(e, others);
-	if (k->judged)
-		judge_some(k, 32 * h->tasks);
+	if (k->deferred_scores)
+		score_some(k, 32 * h->tasks);
 	else
 		scores_emit(k, has_step(k, STEP_CODES), 32 * h->tasks, k->s->threads - 32 * h->tasks);
 	label_here(e, end);

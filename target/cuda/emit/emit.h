@@ -147,13 +147,13 @@ typedef struct Kernel {
 	uint32_t csc_pad;  /* row that lists by input are filled up with */
 	Exchange exchanged[MOST_EXCHANGES];
 	uint32_t exchanges;
-	uint32_t *fused;                 /* [steps] of a product: the errors step whose deltas it computes; else NO_STEP */
-	bool judged;                     /* errors and verdicts are formed late, a thread for each row: deferred_score.c */
-	uint32_t late_row, at_late;      /* bytes; outputs and net inputs that they are formed from */
-	uint32_t tiles;                  /* of matrices so far */
-	Tile *tile;                      /* [steps] tiled: of wide products and of gradients */
-	GradientCut cut[MOST_GRADIENTS]; /* of the steps of the gradient, in order */
-	bool local;                      /* a team is one block: the gradient reads its rows */
+	uint32_t *fused;      /* [steps] of a product: the errors step whose deltas it computes; else NO_STEP */
+	bool deferred_scores; /* errors and verdicts are formed late, a thread for each row: deferred_score.c */
+	uint32_t deferred_row, at_deferred; /* bytes; outputs and net inputs that they are formed from */
+	uint32_t tiles;                     /* of matrices so far */
+	Tile *tile;                         /* [steps] tiled: of wide products and of gradients */
+	GradientCut cut[MOST_GRADIENTS];    /* of the steps of the gradient, in order */
+	bool local;                         /* a team is one block: the gradient reads its rows */
 	bool overlaid;        /* operands of a gradient, one after the other, are staged over weights, lists and targets */
 	bool restaged;        /* they are staged over weights, which every leaf loads again */
 	bool kept;            /* not over weights, which stay where they are, and nowhere else, until the job ends */
@@ -191,7 +191,7 @@ typedef struct Kernel {
 	/* bytes in shared memory */
 	uint32_t at_record; /* two of them: Coming */
 	uint32_t at_outputs, at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity, at_turns,
-		at_targets, at_codes, at_elements, at_own, at_doubles, at_judged, at_rows, at_staged, at_ahead, at_mask, bytes;
+		at_targets, at_codes, at_elements, at_own, at_doubles, at_scores, at_rows, at_staged, at_ahead, at_mask, bytes;
 	uint32_t target_row; /* bytes */
 	bool has_codes;      /* tables of code words are there */
 	/* registers of the kernel */
@@ -216,11 +216,11 @@ typedef struct Kernel {
 	struct RuleNumbers *numbers; /* NULL: gradients are stored as sums of the leaf; else the rule is applied at once */
 	struct Prepared *prepared;   /* what update_prepare has loaded; NULL: nothing */
 	bool times_steps;            /* thread 0 counts cycles of each step */
-	bool sends_judged;           /* error and verdict of a row are sent to shared memory of the cluster: */
-	Reg judged_to, judged_bar;   /* address of the first row's pair, and of the barrier that counts the bytes; */
+	bool sends_scores;           /* error and verdict of a row are sent to shared memory of the cluster: */
+	Reg scores_to, scores_bar;   /* address of the first row's pair, and of the barrier that counts the bytes; */
 	Reg bad;                     /* P, set where the error of a row is no finite number; */
-	void (*bad_known)(void *of, Reg bad); /* NULL, or what to do when it is known, before verdicts if possible */
-	void *bad_of;
+	void (*on_bad)(void *of, Reg bad); /* NULL, or what to do when it is known, before verdicts if possible */
+	void *on_bad_arg;
 	struct Bf16 *bf16; /* NULL: fp32 */
 } Kernel;
 #define NO_BLOCK UINT16_MAX
@@ -424,16 +424,17 @@ Reg is_number(Emit *e, Reg x);
 
 /* ---- deferred_score.c: the same late, a thread for each row ----------------------------------------- */
 
-void plan_judged(Kernel *k);
-const DeviceStep *late_errors(const Kernel *k, const DeviceStep *s);      /* those of a product; NULL: none */
-const DeviceStep *late_deltas(const Kernel *k, const DeviceStep *errors); /* the step after them; NULL: none */
-bool is_late(const Kernel *k, const DeviceStep *s);                       /* it is part of that product */
-uint32_t late_at(const Kernel *k, const DeviceStep *errors, bool net);    /* bytes in a late row; NULL: past the last */
-void judge_rows(Kernel *k, uint32_t first, uint32_t threads);             /* by these threads: whole warps */
+void plan_deferred_scores(Kernel *k);
+const DeviceStep *deferred_errors(const Kernel *k, const DeviceStep *s);      /* those of a product; NULL: none */
+const DeviceStep *deferred_deltas(const Kernel *k, const DeviceStep *errors); /* the step after them; NULL: none */
+bool is_deferred(const Kernel *k, const DeviceStep *s);                       /* it is part of that product */
+uint32_t deferred_at(const Kernel *k, const DeviceStep *errors,
+                     bool net); /* bytes in a deferred row; NULL: past the last */
+void deferred_score_rows(Kernel *k, uint32_t first, uint32_t threads); /* by these threads: whole warps */
 /* Does the update need verdicts? Ahead of them, by threads that give them; or by one of the block, a barrier ahead. */
 void counted_load(Kernel *k, Reg number);
 void counted_stage(Kernel *k);
-void judge_row(Kernel *k, Reg row); /* a whole warp; rows of lanes */
+void deferred_score_row(Kernel *k, Reg row); /* a whole warp; rows of lanes */
 
 /* ---- tally.c ---------------------------------------------------------------------------------------- */
 

@@ -53,10 +53,10 @@ static void lane_rows(Kernel *k, Reg lane, uint32_t turns, Reg error[LANE_ROWS],
 		Reg row = add(e, lane, imm(32 * t)), is_row = less(e, row, k->rows);
 		error[t] = op1(e, REG_F, "mov.f32", imm_f(0));
 		verdict[t] = op1(e, REG_R, "mov.u32", imm(0));
-		if (k->at_judged) {
+		if (k->at_scores) {
 			Reg at = mad(e, row, 8, k->memory);
-			ins(e, "@$ ld.shared.f32 $, [$+#]", is_row, error[t], at, k->at_judged);
-			ins(e, "@$ ld.shared.u32 $, [$+#]", is_row, verdict[t], at, k->at_judged + 4);
+			ins(e, "@$ ld.shared.f32 $, [$+#]", is_row, error[t], at, k->at_scores);
+			ins(e, "@$ ld.shared.u32 $, [$+#]", is_row, verdict[t], at, k->at_scores + 4);
 			continue;
 		}
 		ins(e, "@$ ld.global.f32 $, [$]", is_row, error[t], place(e, k->row_error, row, 4));
@@ -149,7 +149,7 @@ uint64_t tally_bytes(const Kernel *k)
 {
 	const DeviceData *d = &k->s->job->data;
 
-	return k->judged && !k->bf16 && !d->weight && d->targets && k->s->leaf_rows <= 512
+	return k->deferred_scores && !k->bf16 && !d->weight && d->targets && k->s->leaf_rows <= 512
 	           ? (round_up(k->s->leaf_rows, 32) + SUMMED) * 8
 	           : 0;
 }

@@ -283,7 +283,7 @@ static void constants_stage(Kernel *k)
 		lists_pad(k);
 	if (!k->overlaid && !k->restaged)
 		weights_pad(k);
-	if (!k->s->job->output_col && !k->s->general && !k->judged)
+	if (!k->s->job->output_col && !k->s->general && !k->deferred_scores)
 		outputs_stage(k);
 	if (k->has_codes)
 		codes_stage(k);
