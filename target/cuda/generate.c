@@ -170,9 +170,9 @@ static const char *try_bf16(Cuda *c, EmitSource *s, CachedKernel *g, Buf *text)
 {
 	EmitSource own = *s;
 
-	own.grouped = s->solo && c->gpu->has_wgmma;
-	own.sided = !own.grouped;
-	own.threads += own.sided ? SIDE_THREADS : 0;
+	own.warpgroups = s->solo && c->gpu->has_wgmma;
+	own.adds_side_warps = !own.warpgroups;
+	own.threads += own.adds_side_warps ? SIDE_THREADS : 0;
 	const char *why = emit_text(c, &own, g, text);
 	if (!why)
 		*s = own;

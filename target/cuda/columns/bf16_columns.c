@@ -51,12 +51,13 @@ static const char *steps_find(Columns *c)
 		const DeviceStep *g = &s->step[i];
 		if (g->kind != STEP_GRADIENT)
 			return "gradients";
-		bool a = bits_of(k, g->a, g->a_col), b = bits_of(k, g->c, g->c_col);
+		bool a = bit_columns(k, g->a, g->a_col), b = bit_columns(k, g->c, g->c_col);
 		*(a || b ? &c->step.input_gradient : &c->step.output_gradient) = g;
 		if (a || b)
-			c->bf16->input = a ? bits_of(k, g->a, g->a_col) : bits_of(k, g->c, g->c_col);
+			c->bf16->input = a ? bit_columns(k, g->a, g->a_col) : bit_columns(k, g->c, g->c_col);
 	}
-	if (!c->step.input_gradient || !c->step.output_gradient || !bits_of(k, c->step.hidden->a, c->step.hidden->a_col))
+	if (!c->step.input_gradient || !c->step.output_gradient ||
+	    !bit_columns(k, c->step.hidden->a, c->step.hidden->a_col))
 		return "inputs";
 	return NULL;
 }

@@ -145,8 +145,8 @@ void bf16_transpose_inputs(Columns *c)
 	const Bf16Columns *h = c->bf16;
 	uint32_t first = c->pass_warps < c->warps ? c->pass_warps : 0, warps = c->warps - first;
 	uint32_t words = h->block_input_tiles / 2 + 1, squares = h->slices * words;
-	uint32_t at_once = min_u32(SQUARES_TURNED, (uint32_t)ceil_div(squares, warps));
-	Reg row = place_column(e, c->reg.lane), x[SQUARES_TURNED], is[SQUARES_TURNED], to[SQUARES_TURNED];
+	uint32_t at_once = min_u32(SQUARES_AT_ONCE, (uint32_t)ceil_div(squares, warps));
+	Reg row = bit_column(e, c->reg.lane), x[SQUARES_AT_ONCE], is[SQUARES_AT_ONCE], to[SQUARES_AT_ONCE];
 	Reg first_word = add(e, divide(e, bf16_first_tile(c), 2), imm(h->input->word));
 
 	remark(e, "words of inputs");
@@ -162,7 +162,7 @@ void bf16_transpose_inputs(Columns *c)
 		x[i] = op1(e, REG_R, "mov.u32", imm(0));
 		ins(e, "@$ ld.shared.u32 $, [$+#]", is[i], x[i], from, k->bf16->at_bits);
 	}
-	squares_turn(k, x, at_once);
+	squares_transpose(k, x, at_once);
 	for (uint32_t i = 0; i < at_once; i++)
 		ins(e, "@$ st.shared.u32 [$+#], $", is[i], to[i], k->bf16->at_transposed, x[i]);
 	loop_end(e, &l);
@@ -396,7 +396,7 @@ static void back_pass(Columns *c, const RowTile *x, Back *b)
 	uint32_t steps = (uint32_t)ceil_div(c->outputs, 16);
 	Reg sum[TILES_WIDE][4], at = add(e, mad(e, x->base, h->smem.delta_row, k->memory), imm(h->smem.delta_bf16));
 
-	at = add(e, at, lane_place(k, h->smem.delta_row, false));
+	at = add(e, at, ldmatrix_offset(k, h->smem.delta_row, false));
 	for (uint32_t i = 0; i < 4 * b->side.tiles; i++)
 		sum[i / 4][i % 4] = op1(e, REG_F, "mov.f32", imm_f(0));
 	for (uint32_t step = 0; step < steps; step++) {
@@ -444,7 +444,7 @@ void bf16_rows_pass(Columns *c)
 	ins(e, "@!$ bra L#", any, past);
 	outputs_sums(c, &x, &side, f, sums.sum);
 	for (uint32_t r = 0; r < 2 && sums.has_targets; r++)
-		sums.target[r] = bf16_targets(update_kernel(c), &sums, r);
+		sums.target[r] = bf16_target_word(update_kernel(c), &sums, r);
 	back_load(c, &x, b);
 	acts_store(c, &x, f);
 	outputs_end(c, &x, &side, &sums);

@@ -31,8 +31,10 @@ static SliceSum slice_sum_new(Columns *c, Reg tile)
 	Reg to = add(e, mad(e, slot, TILE, mad(e, c->reg.lane, 16, k->memory)), imm(h->smem.slice_sums));
 	SliceSum x;
 
-	x.a = add(e, add(e, mad(e, down, 32, k->memory), lane_place(k, h->smem.delta_row, true)), imm(h->smem.delta_bf16));
-	x.b = add(e, add(e, mad(e, across, 16, k->memory), lane_place(k, h->smem.act_row, false)), imm(h->smem.act_bf16));
+	x.a = add(e, add(e, mad(e, down, 32, k->memory), ldmatrix_offset(k, h->smem.delta_row, true)),
+	          imm(h->smem.delta_bf16));
+	x.b = add(e, add(e, mad(e, across, 16, k->memory), ldmatrix_offset(k, h->smem.act_row, false)),
+	          imm(h->smem.act_bf16));
 	rank = op2(e, REG_R, "sub.u32", imm(c->blocks - 1), rank);
 	x.to = cluster_address(c, rank, mad(e, mul(e, k->member, k->block_rows / SLICE), h->smem.block_master_size, to));
 	x.bar = cluster_address(c, rank, bar_address(c, BAR_DELTA));

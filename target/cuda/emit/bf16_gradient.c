@@ -14,13 +14,13 @@ enum { TURN_ROWS = 32, STEPS = 2 }; /* STEPS: of a turn */
  *
  * Of a bit for each input of a row, where bit_place puts it, fragments of 0 and 1 in bf16 are made in registers. A row
  * takes 32 bytes where 203 inputs in bf16 take 416, and fragments take no bandwidth of shared memory. Gradients need
- * words of an input, a bit for each of 32 rows: bits_turn makes them, squares of 32 x 32 bits at a time; or they find
+ * words of an input, a bit for each of 32 rows: bits_transpose makes them, squares of 32 x 32 bits at a time; or they find
  * them in words of rows. */
 
 /* ONE: 1 in bf16; SPARE: bytes that tiles read past the last input; WORD: inputs of a word. */
 enum { SQUARE = 32, ONE = 0x3f80, SPARE = 256, WORD = 32 };
 
-const InputColumns *bits_of(const Kernel *k, uint32_t buf, uint32_t col)
+const InputColumns *bit_columns(const Kernel *k, uint32_t buf, uint32_t col)
 {
 	return k->bf16->bits ? input_of(k, buf, col) : NULL;
 }
@@ -47,19 +47,19 @@ void bits_plan(Kernel *k)
 	}
 	k->bf16->bits = true;
 	k->bf16->bits_row = s->job->data.bits_row * 4;
-	if (!k->bf16->grouped) /* there, few loads are worth the memory */
+	if (!k->bf16->warpgroups) /* there, few loads are worth the memory */
 		k->bf16->bits_row = (k->bf16->bits_row / 16 | 1) * 16;
 	k->bf16->transposed_row = s->job->data.bits_row * SQUARE * 4;
 }
 
 /* Blocks with side threads take gradients from words of rows. */
-bool is_turned(const Kernel *k) { return k->bf16->bits && !k->s->test && !k->s->sided; }
+bool has_transposed_bits(const Kernel *k) { return k->bf16->bits && !k->s->test && !k->s->adds_side_warps; }
 
 uint64_t bits_bytes(const Kernel *k, uint32_t rows) { return (uint64_t)k->bf16->bits_row * rows; }
 
 uint64_t transposed_bytes(const Kernel *k, uint32_t rows)
 {
-	return is_turned(k) ? ceil_div(rows, SQUARE) * k->bf16->transposed_row + SPARE : 0;
+	return has_transposed_bits(k) ? ceil_div(rows, SQUARE) * k->bf16->transposed_row + SPARE : 0;
 }
 
 /* Of the chunk, under way. */
@@ -78,7 +78,7 @@ void bits_stage(Kernel *k)
 	loop_end(e, &l);
 }
 
-Reg place_column(Emit *e, Reg place)
+Reg bit_column(Emit *e, Reg place)
 {
 	Reg pair = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", place, imm(1)), imm(6));
 	Reg eight = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", place, imm(3)), imm(3));
@@ -86,7 +86,7 @@ Reg place_column(Emit *e, Reg place)
 	return add(e, add(e, pair, eight), op2(e, REG_R, "shr.u32", place, imm(4)));
 }
 
-void squares_turn(Kernel *k, Reg *x, uint32_t count)
+void squares_transpose(Kernel *k, Reg *x, uint32_t count)
 {
 	static const uint32_t low[] = { 0x0000ffff, 0x00ff00ff, 0x0f0f0f0f, 0x33333333, 0x55555555 };
 	Emit *e = k->e;
@@ -95,7 +95,7 @@ void squares_turn(Kernel *k, Reg *x, uint32_t count)
 		Reg upper = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", k->bf16->lane, imm(d)), imm(0));
 		Reg kept = op3(e, REG_R, "selp.u32", imm(~low[i]), imm(low[i]), upper);
 		Reg shift = op3(e, REG_R, "selp.u32", imm(32 - d), imm(d), upper), changed = op1(e, REG_R, "not.b32", kept);
-		Reg y[SQUARES_TURNED];
+		Reg y[SQUARES_AT_ONCE];
 		for (uint32_t n = 0; n < count; n++)
 			y[n] = lanes_xor(e, x[n], d);
 		for (uint32_t n = 0; n < count; n++) {
@@ -107,22 +107,22 @@ void squares_turn(Kernel *k, Reg *x, uint32_t count)
 
 /* Words of inputs from words of rows, up to `most` squares at a time for each warp from `first` on: instructions of one
  * wait for each other, those of several are under way together. */
-void bits_turn(Kernel *k, uint32_t first, uint32_t most)
+void bits_transpose(Kernel *k, uint32_t first, uint32_t most)
 {
 	Emit *e = k->e;
 	const Bf16 *h = k->bf16;
 	uint32_t words = k->s->job->data.bits_row, squares = (uint32_t)ceil_div(k->block_rows, SQUARE) * words;
 	uint32_t warps = k->s->threads / 32 - first, each = min_u32(most, max_u32(1, squares / warps));
 
-	if (!is_turned(k))
+	if (!has_transposed_bits(k))
 		return;
 	remark(e, "words of inputs");
 	uint32_t there = 0;
-	if (h->once) {
-		there = unless_begin(e, op2(e, REG_P, "setp.eq.u64", h->staged, h->transposed));
-		ins(e, "mov.u64 $, $", h->transposed, h->staged);
+	if (h->single_slice) {
+		there = unless_begin(e, op2(e, REG_P, "setp.eq.u64", h->staged_leaf, h->transposed_leaf));
+		ins(e, "mov.u64 $, $", h->transposed_leaf, h->staged_leaf);
 	}
-	Reg col = place_column(e, h->lane), x[TURNED_AT_ONCE], number[TURNED_AT_ONCE];
+	Reg col = bit_column(e, h->lane), x[SQUARES_AT_ONCE], number[SQUARES_AT_ONCE];
 	Loop l = loop_begin(e, add(e, h->warp, imm(-first)), imm(squares), warps * each);
 	for (uint32_t i = 0; i < each; i++) {
 		number[i] = i ? add(e, l.i, imm(i * warps)) : l.i;
@@ -132,7 +132,7 @@ void bits_turn(Kernel *k, uint32_t first, uint32_t most)
 		x[i] = load(e, REG_R, "ld.shared.u32", mad(e, row, h->bits_row, mad(e, word, 4, cases_memory(k))), h->at_bits);
 	}
 	for (uint32_t i = 0; i < each; i++)
-		squares_turn(k, x + i, 1);
+		squares_transpose(k, x + i, 1);
 	for (uint32_t i = 0; i < each; i++) {
 		uint32_t past = i ? if_begin(e, less(e, number[i], imm(squares))) : 0;
 		ins(e, "st.shared.u32 [$+#], $", mad(e, number[i], SQUARE * 4, mad(e, col, 4, k->memory)), h->at_transposed,
@@ -141,7 +141,7 @@ void bits_turn(Kernel *k, uint32_t first, uint32_t most)
 			if_end(e, past);
 	}
 	loop_end(e, &l);
-	if (h->once)
+	if (h->single_slice)
 		if_end(e, there);
 }
 
@@ -221,7 +221,7 @@ void bits_rows(Kernel *k, const BitsInputs *x, uint32_t row, uint32_t first, uin
 static void task_fit(const Kernel *k, const DeviceStep *g, uint32_t most, Bf16Task *t)
 {
 	t->wide = min_u32(t->wide, (uint32_t)ceil_div(g->cols, 8));
-	if (bits_of(k, g->c, g->c_col) && t->wide % 3 == 0)
+	if (bit_columns(k, g->c, g->c_col) && t->wide % 3 == 0)
 		t->wide = t->wide / 3 * 2;
 	while (2 * t->high <= TILES_HIGH && 16 * t->high < g->depth && 2 * t->high * t->wide <= most)
 		t->high *= 2;
@@ -239,7 +239,7 @@ static uint32_t tasks_of(const Kernel *k, uint32_t high, uint32_t wide, Bf16Task
 		Bf16Task t = { .high = high, .wide = wide, .first = all };
 		while (t.high > 1 && 16 * (t.high / 2) >= g->depth)
 			t.high /= 2;
-		if (s->sided)
+		if (s->adds_side_warps)
 			task_fit(k, g, high * wide, &t);
 		t.down = (uint32_t)ceil_div(g->depth, 16 * t.high);
 		t.across = (uint32_t)ceil_div(g->cols, 8 * t.wide);
@@ -255,10 +255,10 @@ static uint32_t tasks_of(const Kernel *k, uint32_t high, uint32_t wide, Bf16Task
 static double step_cycles(const Kernel *k, uint32_t at_once, uint32_t high, uint32_t wide)
 {
 	const DeviceStep *g = &k->s->step[k->s->list->gradient];
-	bool down_bits = bits_of(k, g->a, g->a_col), across_bits = bits_of(k, g->c, g->c_col);
+	bool down_bits = bit_columns(k, g->a, g->a_col), across_bits = bit_columns(k, g->c, g->c_col);
 	uint32_t each = (at_once + 3) / 4, tiles = high * wide;
 	double down = down_bits ? 10.0 * high : high, across = across_bits ? 5.0 * wide : 0.5 * wide;
-	double issue = each * (down + across + tiles * (k->bf16->apart && !k->s->sided ? 3.0 : 1.0)) / 0.7;
+	double issue = each * (down + across + tiles * (k->bf16->side_warps && !k->s->adds_side_warps ? 3.0 : 1.0)) / 0.7;
 	double shared = at_once * ((down_bits ? 1.0 : 4.0) * high + (across_bits ? 0.5 : 2.0) * wide);
 	double most = issue > shared ? issue : shared, tensor = each * tiles * 6.4;
 
@@ -274,7 +274,7 @@ void bf16_gradient_plan(Kernel *k)
 		for (uint32_t wide = 1; wide <= 8; wide += wide < 4 ? 1 : 2) {
 			uint32_t tasks = tasks_of(k, high, wide, NULL), at_once = min_u32(tasks, warps);
 			double cost = (double)ceil_div(tasks, warps) * (step_cycles(k, at_once, high, wide) + 60);
-			if (high * wide > WARP_TILES || (high * wide > (k->bf16->apart ? 12 : 8) && k->s->team_blocks == 1))
+			if (high * wide > WARP_TILES || (high * wide > (k->bf16->side_warps ? 12 : 8) && k->s->team_blocks == 1))
 				continue;
 			if (!least || cost < least) {
 				least = cost;
@@ -316,22 +316,22 @@ static GradientTask gradient_begin(Kernel *k, uint32_t number, uint32_t round, b
 	if (places) {
 		x.a = reg(e, REG_R);
 		x.b = reg(e, REG_R);
-		const InputColumns *down_bits = bits_of(k, g->a, g->a_col), *across_bits = bits_of(k, g->c, g->c_col);
+		const InputColumns *down_bits = bit_columns(k, g->a, g->a_col), *across_bits = bit_columns(k, g->c, g->c_col);
 		x.bits[0] = down_bits != NULL;
 		x.bits[1] = across_bits != NULL;
-		if (down_bits && is_turned(k))
+		if (down_bits && has_transposed_bits(k))
 			ins(e, "mov.u32 $, $", x.a, bits_input_at(k, down_bits, row));
 		else if (down_bits)
 			x.in[0] = bits_inputs(k, down_bits, row);
 		else
-			ins(e, "add.u32 $, $, #", x.a, mad(e, row, 2, add(e, k->memory, h->place[1])),
+			ins(e, "add.u32 $, $, #", x.a, mad(e, row, 2, add(e, k->memory, h->ldmatrix[1])),
 			    h->at_rows + bf16_column(k, g->a, g->a_col));
-		if (across_bits && is_turned(k))
+		if (across_bits && has_transposed_bits(k))
 			ins(e, "mov.u32 $, $", x.b, bits_input_at(k, across_bits, col));
 		else if (across_bits)
 			x.in[1] = bits_inputs(k, across_bits, col);
 		else
-			ins(e, "add.u32 $, $, #", x.b, mad(e, col, 2, add(e, k->memory, h->place[0])),
+			ins(e, "add.u32 $, $, #", x.b, mad(e, col, 2, add(e, k->memory, h->ldmatrix[0])),
 			    h->at_rows + bf16_column(k, g->c, g->c_col));
 	}
 	return x;
@@ -494,7 +494,7 @@ static void tiles_store(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 	SumTiles t = sum_tiles(k, number);
 	Reg down = divide(e, op2(e, REG_R, "sub.u32", x->row, k->bf16->row_of_lane), 16);
 	Reg across = divide(e, op2(e, REG_R, "sub.u32", x->col, k->bf16->col_of_lane), 8);
-	Reg to = tile_sum(k, k->leaf_number, k->bf16->slice, add(e, mad(e, down, t.across, across), imm(t.first)));
+	Reg to = tile_sum_address(k, k->leaf_number, k->bf16->slice, add(e, mad(e, down, t.across, across), imm(t.first)));
 
 	for (uint32_t i = 0; i < tiles_of(x); i++) {
 		uint32_t h = i / x->task->wide, j = i % x->task->wide;
@@ -560,7 +560,7 @@ void bf16_sums_begin(Kernel *k)
 		return;
 	h->sum = (Reg(*)[4])NEW(&k->s->cx->scratch, 4 * (size_t)most + 1, Reg);
 	sums_new(k, h->sum, most);
-	sums_fill(k->e, h->sum, most, h->direct ? imm_f(-0.0f) : first_value(k));
+	sums_fill(k->e, h->sum, most, h->single_block ? imm_f(-0.0f) : first_value(k));
 }
 
 /* All rows of the chunk, 32 at a time; those past the last are 0. */
@@ -570,7 +570,7 @@ static void chunk_add(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 	Reg slice[WARP_TILES][4], zero[4];
 	Loop l = loop_begin(e, imm(0), k->my_rows, TURN_ROWS);
 
-	if (k->bf16->direct) { /* a slice has 32 rows */
+	if (k->bf16->single_block) { /* a slice has 32 rows */
 		for (uint32_t n = 0; n < 4; n++)
 			zero[n] = op1(e, REG_F, "mov.f32", imm_f(0));
 		sums_new(k, slice, tiles_of(x));
@@ -578,7 +578,7 @@ static void chunk_add(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 		for (uint32_t i = 0; i < tiles_of(x); i++)
 			for (uint32_t n = 0; n < 4; n++)
 				ins(e, "add.rn.ftz.f32 $, $, $", sum[i][n], sum[i][n], slice[i][n]);
-	} else if (k->s->sided) {
+	} else if (k->s->adds_side_warps) {
 		rows_add(k, x, sum);
 	} else {
 		turned_add(k, x, sum, NULL);
@@ -617,7 +617,7 @@ void bf16_sums_end(Kernel *k)
 	uint32_t other = if_begin(k->e, less(k->e, k->bf16->warp, imm(k->bf16->warps)));
 	for (uint32_t i = 0; i < gradients(k) && k->bf16->rounds == 1; i++) {
 		GradientTask x = gradient_begin(k, i, 0, false);
-		if (k->bf16->direct)
+		if (k->bf16->single_block)
 			sums_apply(k, &x, k->bf16->sum);
 		else if (k->bf16->sum_tiles)
 			tiles_store(k, &x, k->bf16->sum);

@@ -65,7 +65,7 @@ static bool through_fits(const Kernel *k, const Through *t)
 	const DeviceStep *all[] = { t->hidden, t->outputs, t->back };
 
 	for (uint32_t i = 0; i < 3; i++)
-		if (all[i]->b == zero || !all[i]->start || all[i]->keeps_net || (all[i]->cols % 2 && !k->s->grouped) ||
+		if (all[i]->b == zero || !all[i]->start || all[i]->keeps_net || (all[i]->cols % 2 && !k->s->warpgroups) ||
 		    all[i]->cols > 8 * TILES_WIDE || ceil_div(all[i]->depth, 16) > STEPS_KNOWN)
 			return false;
 	return t->hidden->after == AFTER_UNITS && !deferred_errors(k, t->hidden) && t->errors &&
@@ -86,11 +86,11 @@ bool bf16_fuses_layers(const Kernel *k)
 bool bf16_can_use_warpgroups(const Kernel *k)
 {
 	const EmitSource *s = k->s;
-	uint32_t threads = (GROUPS + 1) * GROUP_THREADS;
+	uint32_t threads = (WARPGROUPS + 1) * WARPGROUP_THREADS;
 	Through t;
 
-	return s->threads == threads && k->bf16->through && k->bf16->bits && s->leaf_rows > GROUP_ROWS &&
-	       through_find(k, &t) && bits_of(k, t.hidden->a, t.hidden->a_col) && group_gradients_fit(k);
+	return s->threads == threads && k->bf16->fuses_layers && k->bf16->bits && s->leaf_rows > WARPGROUP_ROWS &&
+	       through_find(k, &t) && bit_columns(k, t.hidden->a, t.hidden->a_col) && warpgroup_gradients_fit(k);
 }
 
 static uint32_t tiles_across(const DeviceStep *s) { return (uint32_t)ceil_div(s->cols, 8); }
@@ -109,7 +109,7 @@ static Reg weights_place(Kernel *k, const DeviceStep *s, const Tiles *t, uint32_
 {
 	const Bf16Region *w = bf16_region(k, s);
 	uint32_t tile = s->by_depth ? 16 : 8 * w->pitch;
-	Reg lanes = add(k->e, lane_place(k, w->pitch, !s->by_depth), mul(k->e, t->first, tile));
+	Reg lanes = add(k->e, ldmatrix_offset(k, w->pitch, !s->by_depth), mul(k->e, t->first, tile));
 
 	return add(k->e, add(k->e, k->memory, lanes), imm(w->at + tile * first));
 }
@@ -122,7 +122,7 @@ static void through_sums(Kernel *k, const DeviceStep *s, const Tiles *t, uint32_
 	Reg at = mad(e, t->col, 4, k->memory), start[2] = { imm_f(0), imm_f(0) };
 
 	for (uint32_t j = 0; j < tiles; j++) {
-		if (zero && k->bf16->grouped) { /* the first product begins them */
+		if (zero && k->bf16->warpgroups) { /* the first product begins them */
 			for (uint32_t i = 0; i < 4; i++)
 				sum[j][i] = reg(e, REG_F);
 			continue;
@@ -137,7 +137,7 @@ static void through_sums(Kernel *k, const DeviceStep *s, const Tiles *t, uint32_
 /* Operands that are in rows: address of the warp's fragments. */
 static Reg rows_place(Kernel *k, const DeviceStep *s, const ThroughRows *x)
 {
-	return add(k->e, add(k->e, mad(k->e, x->base, k->bf16->row, k->memory), k->bf16->place[0]),
+	return add(k->e, add(k->e, mad(k->e, x->base, k->bf16->row, k->memory), k->bf16->ldmatrix[0]),
 	           imm(k->bf16->at_rows + bf16_column(k, s->a, s->a_col)));
 }
 
@@ -171,16 +171,16 @@ static Reg through_pair(Kernel *k, const DeviceStep *s, const ThroughRows *x, co
 	Emit *e = k->e;
 	const Bf16 *h = k->bf16;
 	Reg pair = bf16_pair(e, v[0], v[1]), has = x->real[r],
-		at = h->grouped ? x->half_row : mad(e, t->col, 2, x->half_row);
-	uint32_t offset = bf16_column(k, buf, s->c_col) + 8 * r * h->row + bf16_across(k) * j;
+		at = h->warpgroups ? x->half_row : mad(e, t->col, 2, x->half_row);
+	uint32_t offset = bf16_column(k, buf, s->c_col) + 8 * r * h->row + bf16_tile_stride(k) * j;
 	bool last = 8 * (t->most + j + 1) > s->cols;
 
-	if (h->grouped && buf == BUF_DELTA && s->after == AFTER_UNITS) /* gradients read rows past the last */
+	if (h->warpgroups && buf == BUF_DELTA && s->after == AFTER_UNITS) /* gradients read rows past the last */
 		pair = op3(e, REG_R, "selp.u32", pair, imm(0), has);
 	if (last) {
 		Reg inside = less(e, add(e, t->col, imm(8 * j)), imm(s->cols));
 		pair = op3(e, REG_R, "selp.u32", pair, imm(0), inside);
-		has = h->grouped ? inside : op2(e, REG_P, "and.pred", has, inside);
+		has = h->warpgroups ? inside : op2(e, REG_P, "and.pred", has, inside);
 	}
 	if (s->cols % 2 && j == s->cols / 8) { /* grouped: beside the last activation is that of the true unit */
 		Reg own = op2(e, REG_R, "and.b32", pair, imm(0xffff));
@@ -188,7 +188,7 @@ static Reg through_pair(Kernel *k, const DeviceStep *s, const ThroughRows *x, co
 			own = op2(e, REG_R, "or.b32", own, imm(0x3f800000));
 		pair = op3(e, REG_R, "selp.u32", own, pair, same(e, t->col, imm(s->cols % 8 - 1)));
 	}
-	if (h->grouped && !last)
+	if (h->warpgroups && !last)
 		ins(e, "st.shared.u32 [$+#], $", at, offset, pair);
 	else
 		ins(e, "@$ st.shared.u32 [$+#], $", has, at, offset, pair);
@@ -200,7 +200,7 @@ static void through_hidden(Kernel *k, const Through *t, const ThroughRows *x, co
 	const DeviceStep *s = t->hidden;
 	Bf16Task task = { .high = 1, .wide = some->tiles };
 	Reg fa[TILES_HIGH][2][4];
-	const InputColumns *bits = bits_of(k, s->a, s->a_col);
+	const InputColumns *bits = bit_columns(k, s->a, s->a_col);
 
 	through_sums(k, s, some, 0, some->tiles, sums->sum);
 	Reg a = bits ? bits_row_at(k, bits, x->base) : rows_place(k, s, x), b = weights_place(k, s, some, 0);
@@ -221,7 +221,7 @@ static void through_units(Kernel *k, const Through *t, const ThroughRows *x, con
 		for (uint32_t r = 0; r < 2; r++)
 			pair[j][r] = through_pair(k, s, x, some, BUF_ACT, j, r, v + 2 * r);
 		if (out && (j % 2 || j + 1 == some->tiles))
-			group_step(k, t->outputs, j / 2, pair, tiles_across(t->outputs), out->sum);
+			wgmma_step(k, t->outputs, j / 2, pair, tiles_across(t->outputs), out->sum);
 	}
 }
 
@@ -230,7 +230,7 @@ static Sums outputs_begin(Kernel *k, const Through *t, const ThroughRows *x, con
 	Sums sums = { .row = x->row, .col = some->col, .has_targets = k->bf16->y_bits };
 
 	for (uint32_t r = 0; r < 2 && sums.has_targets; r++) /* while products are under way */
-		sums.target[r] = bf16_targets(k, &sums, r);
+		sums.target[r] = bf16_target_word(k, &sums, r);
 	through_sums(k, t->outputs, some, 0, some->tiles, sums.sum);
 	return sums;
 }
@@ -251,14 +251,14 @@ static void through_back(Kernel *k, const Through *t, const ThroughRows *x, cons
 {
 	Emit *e = k->e;
 	const DeviceStep *s = t->back;
-	uint32_t at_once = k->bf16->grouped ? TILES_WIDE : 4;
+	uint32_t at_once = k->bf16->warpgroups ? TILES_WIDE : 4;
 
 	for (uint32_t first = 0; first < some->tiles; first += at_once) {
 		uint32_t tiles = min_u32(at_once, some->tiles - first);
 		Reg sum[TILES_WIDE][4];
 		through_sums(k, s, some, first, tiles, sum);
-		if (k->bf16->grouped)
-			group_operands(k, s, a, tiles, sum);
+		if (k->bf16->warpgroups)
+			wgmma_from_registers(k, s, a, tiles, sum);
 		else
 			through_multiply(k, s, x, a, some, first, tiles, sum);
 		for (uint32_t i = 0; i < 2 * tiles; i++) {
@@ -280,7 +280,7 @@ static ThroughRows through_rows_of(Kernel *k, Reg base)
 
 	for (uint32_t r = 0; r < 2; r++)
 		x.real[r] = less(e, add(e, x.row, imm(8 * r)), k->my_rows);
-	Reg own = k->bf16->grouped ? mad(e, base, k->bf16->row, mul(e, k->bf16->lane, 4)) : mul(e, x.row, k->bf16->row);
+	Reg own = k->bf16->warpgroups ? mad(e, base, k->bf16->row, mul(e, k->bf16->lane, 4)) : mul(e, x.row, k->bf16->row);
 	x.half_row = add(e, add(e, own, k->memory), imm(k->bf16->at_rows));
 	return x;
 }
@@ -294,9 +294,9 @@ static bool splits(const DeviceStep *s, uint32_t split)
 /* Warps that have the same 16 rows: some, where there are so many. */
 static uint32_t through_split(const Kernel *k, const Through *t, uint32_t warps)
 {
-	if (k->bf16->grouped)
+	if (k->bf16->warpgroups)
 		return 1;
-	for (uint32_t split = k->s->sided ? MOST_SPLIT : 2; split > 1; split /= 2)
+	for (uint32_t split = k->s->adds_side_warps ? MOST_SPLIT : 2; split > 1; split /= 2)
 		if (k->block_rows / 16 * split <= warps && splits(t->hidden, split) && splits(t->outputs, split))
 			return split;
 	return 1;
@@ -308,22 +308,22 @@ uint32_t bf16_scored_threads(const Kernel *k)
 	uint32_t warps = k->bf16->warps, tiles = k->block_rows / 16;
 	Through t;
 
-	if (k->bf16->through && tiles <= warps && through_find(k, &t))
+	if (k->bf16->fuses_layers && tiles <= warps && through_find(k, &t))
 		return 32 * tiles * through_split(k, &t, warps);
 	return 32 * warps;
 }
 
 void scores_wait(Kernel *k)
 {
-	if (k->bf16->apart && k->bf16->direct)
-		ins(k->e, "bar.sync #, #", ROWS_JUDGED, bf16_scored_threads(k) + SIDE_THREADS);
+	if (k->bf16->side_warps && k->bf16->single_block)
+		ins(k->e, "bar.sync #, #", NAMED_SCORED, bf16_scored_threads(k) + SIDE_THREADS);
 }
 
 /* Warps of the same rows. tile: R */
 static void side_meet(Kernel *k, Reg tile, uint32_t split)
 {
 	if (split > 1)
-		ins(k->e, "bar.sync $, #", add(k->e, tile, imm(SIDES_MEET)), 32 * split);
+		ins(k->e, "bar.sync $, #", add(k->e, tile, imm(NAMED_ROW_TILE)), 32 * split);
 }
 
 static void pairs_clear(Kernel *k, Reg (*pair)[2])
@@ -362,16 +362,16 @@ static void group_through(Kernel *k, const Through *t, const ThroughRows *x, con
 {
 	Reg act[2 * TILES_WIDE][2], delta[2 * TILES_WIDE][2];
 	Tiles outputs = tiles_of_side(k, t->outputs, imm(0), 1);
-	const InputColumns *bits = bits_of(k, t->hidden->a, t->hidden->a_col);
+	const InputColumns *bits = bit_columns(k, t->hidden->a, t->hidden->a_col);
 
 	pairs_clear(k, act);
 	pairs_clear(k, delta);
-	group_inputs(k, t->hidden, bits_row_at(k, bits, x->base), hidden->tiles, sums->sum);
-	rows_wait(k);
+	wgmma_from_bits(k, t->hidden, bits_row_at(k, bits, x->base), hidden->tiles, sums->sum);
+	rows_read_wait(k);
 	Sums out = outputs_begin(k, t, x, &outputs);
 	through_units(k, t, x, hidden, sums, act, &out);
 	scores_wait(k);
-	group_end(k);
+	wgmma_wait_all(k);
 	through_outputs(k, t, x, &outputs, &out, delta);
 	through_back(k, t, x, hidden, delta, sums);
 }
@@ -380,7 +380,7 @@ static void group_through(Kernel *k, const Through *t, const ThroughRows *x, con
 static void groups_through(Kernel *k)
 {
 	Emit *e = k->e;
-	uint32_t warps = group_rows_threads(k) / 32, others = label(e), end = label(e);
+	uint32_t warps = warpgroup_row_threads(k) / 32, others = label(e), end = label(e);
 	Through t;
 	Sums sums;
 
@@ -391,21 +391,21 @@ static void groups_through(Kernel *k)
 	Tiles hidden = tiles_of_side(k, t.hidden, imm(0), 1);
 	through_sums(k, t.hidden, &hidden, 0, hidden.tiles, sums.sum); /* cases need not be there */
 	cases_wait(k);
-	Reg base = mul(e, k->bf16->warp, 16), first = op2(e, REG_R, "and.b32", base, imm(0u - GROUP_ROWS));
+	Reg base = mul(e, k->bf16->warp, 16), first = op2(e, REG_R, "and.b32", base, imm(0u - WARPGROUP_ROWS));
 	uint32_t past = if_begin(e, less(e, first, k->my_rows));
 	ThroughRows x = through_rows_of(k, base);
 	group_through(k, &t, &x, &hidden, &sums);
 	ins(e, "bra L#", end);
 	if_end(e, past);
-	rows_wait(k);
+	rows_read_wait(k);
 	scores_wait(k); /* those without rows are waited for, too */
 	ins(e, "bra L#", end);
 	label_here(e, others);
-	rows_wait(k);
-	chunk_known(k);
-	bits_turn(k, warps, TURNED_AT_ONCE);
+	rows_read_wait(k);
+	chunk_counts_load(k);
+	bits_transpose(k, warps, SQUARES_AT_ONCE);
 	label_here(e, end);
-	groups_publish(k);
+	async_proxy_fence(k);
 }
 
 /* ---- the rows of a chunk ---- */
@@ -419,7 +419,7 @@ void bf16_layers(Kernel *k)
 	bool loops = tiles > warps;
 	Through t;
 
-	if (h->grouped) {
+	if (h->warpgroups) {
 		groups_through(k);
 		return;
 	}
@@ -430,7 +430,7 @@ void bf16_layers(Kernel *k)
 	if (loops)
 		scores_wait(k);
 	if (tiles * split >= warps)
-		bits_turn(k, 0, 1);
+		bits_transpose(k, 0, 1);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", h->warp, imm(tiles * split)), others);
 	Loop l = { 0 };
 	if (loops)
@@ -452,6 +452,6 @@ void bf16_layers(Kernel *k)
 	ins(e, "bra L#", end);
 	label_here(e, others);
 	if (tiles * split < warps)
-		bits_turn(k, tiles * split, 1);
+		bits_transpose(k, tiles * split, 1);
 	label_here(e, end);
 }

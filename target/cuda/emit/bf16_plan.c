@@ -15,7 +15,7 @@
 enum { MOST_ROWS = 128, LEAST_ROWS = 32, SPARE = 512 };
 
 static uint32_t odd_16s(uint32_t bytes) { return (uint32_t)(ceil_div(bytes, 16) | 1) * 16; }
-static uint32_t row_bytes(const Bf16 *h, uint32_t bytes) { return h->grouped ? bytes : odd_16s(bytes); }
+static uint32_t row_bytes(const Bf16 *h, uint32_t bytes) { return h->warpgroups ? bytes : odd_16s(bytes); }
 
 /* ---- columns ---- */
 
@@ -47,16 +47,16 @@ static const char *step_plan(Kernel *k, const DeviceStep *s)
 	if (s->kind == STEP_GRADIENT) {
 		if (s->a_col % 8 || s->c_col % 8 || s->a > BUF_DELTA || s->c > BUF_DELTA)
 			return "columns that are not aligned";
-		if (!bits_of(k, s->a, s->a_col))
+		if (!bit_columns(k, s->a, s->a_col))
 			use_bf16(h, s->a, s->a_col, s->depth);
-		if (!bits_of(k, s->c, s->c_col))
+		if (!bit_columns(k, s->c, s->c_col))
 			use_bf16(h, s->c, s->c_col, s->cols);
 		return NULL;
 	}
 	if (is_product(k, s)) {
 		if (s->a_col % 8 || s->a > BUF_DELTA)
 			return "columns that are not aligned";
-		if (!bits_of(k, s->a, s->a_col))
+		if (!bit_columns(k, s->a, s->a_col))
 			use_bf16(h, s->a, s->a_col, s->depth);
 	}
 	if (s->kind == STEP_PRODUCT && s->c_col % 8)
@@ -64,7 +64,7 @@ static const char *step_plan(Kernel *k, const DeviceStep *s)
 	for (uint32_t i = 0; i < n && s->kind != STEP_ONE; i++) {
 		bool operand = is_product(k, s) && !i;
 		bool stored = s->kind == STEP_PRODUCT && a[i].writes;
-		if (!operand && !stored && !k->bf16->through)
+		if (!operand && !stored && !k->bf16->fuses_layers)
 			use_floats(k, a[i].buf, a[i].col, a[i].count);
 	}
 	return NULL;
@@ -119,10 +119,10 @@ uint32_t bf16_column(const Kernel *k, uint32_t buf, uint32_t col)
 	uint32_t at = k->bf16->map[buf][col / COLUMN_BLOCK] * COLUMN_BLOCK + col % COLUMN_BLOCK;
 
 	assert(has_bf16(k, buf, col));
-	return k->bf16->grouped ? at / 8 * bf16_across(k) + at % 8 * 2 : at * 2;
+	return k->bf16->warpgroups ? at / 8 * bf16_tile_stride(k) + at % 8 * 2 : at * 2;
 }
 
-uint32_t bf16_across(const Kernel *k) { return k->bf16->grouped ? 128 : 16; }
+uint32_t bf16_tile_stride(const Kernel *k) { return k->bf16->warpgroups ? 128 : 16; }
 
 /* ---- weights ---- */
 
@@ -150,8 +150,8 @@ static const char *regions_plan(Kernel *k)
 			                                    .rows = d->by_depth ? d->depth : d->cols,
 			                                    .pitch = odd_16s(d->half_row * 2) };
 		h->region[h->regions - 1].space = (uint32_t)round_up(h->region[h->regions - 1].rows, 16);
-		if (h->grouped)
-			group_region(&h->region[h->regions - 1], !d->by_depth);
+		if (h->warpgroups)
+			warpgroup_region(&h->region[h->regions - 1], !d->by_depth);
 	}
 	return NULL;
 }
@@ -200,15 +200,15 @@ static void memory_plan(Kernel *k, uint32_t rows)
 	k->at_targets = shared_take(k, (uint64_t)k->target_row * rows + 16); /* quads are read */
 	k->at_own = shared_take(k, d->code_count ? rows * sizeof(CodeOwn) : 0);
 	h->at_bits = shared_take(k, bits_bytes(k, rows));
-	h->at_count = shared_take(k, h->apart ? 16 : 0);
+	h->at_count = shared_take(k, h->side_warps ? 16 : 0);
 	h->cases_bytes = k->bytes - first;
-	shared_take(k, h->apart ? h->cases_bytes : 0);
-	h->at_numbers = shared_take(k, h->apart ? 2 * NUMBERS_BYTES : 0);
+	shared_take(k, h->side_warps ? h->cases_bytes : 0);
+	h->at_params = shared_take(k, h->side_warps ? 2 * PARAMS_BYTES : 0);
 	h->at_transposed = shared_take(k, transposed_bytes(k, rows));
-	k->at_rows = shared_take(k, h->grouped ? 0 : (uint64_t)k->row * rows + SPARE); /* grouped: there are no floats */
-	h->at_rows = shared_take(k, (uint64_t)h->row * rows + (h->grouped ? GROUP_SPARE : SPARE));
-	if (h->grouped)
-		group_kept_plan(k);
+	k->at_rows = shared_take(k, h->warpgroups ? 0 : (uint64_t)k->row * rows + SPARE); /* grouped: there are no floats */
+	h->at_rows = shared_take(k, (uint64_t)h->row * rows + (h->warpgroups ? WARPGROUP_SPARE : SPARE));
+	if (h->warpgroups)
+		warpgroup_kept_plan(k);
 	else if (h->kept)
 		bf16_kept_plan(k);
 	k->at_staged = k->at_mask = k->bytes;
@@ -217,7 +217,7 @@ static void memory_plan(Kernel *k, uint32_t rows)
 /* Rows of a chunk: no more than a slice has, or a block of a test. */
 static uint32_t rows_wanted(const EmitSource *s)
 {
-	uint32_t most = 0, least = s->grouped ? GROUP_ROWS : LEAST_ROWS;
+	uint32_t most = 0, least = s->warpgroups ? WARPGROUP_ROWS : LEAST_ROWS;
 
 	for (uint32_t i = 0; i < s->kinds_of_leaves; i++)
 		most = max_u32(most, s->slice[i]);
@@ -254,15 +254,15 @@ static const char *tiled_plan(Kernel *k)
 static void once_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
-	bool once = !s->test && !k->bf16->direct;
+	bool once = !s->test && !k->bf16->single_block;
 
 	for (uint32_t i = 0; i < s->kinds_of_leaves; i++) {
 		uint32_t rows = min_u32(s->slice[i], s->leaf_rows);
 		once &= s->leaves[i] <= s->teams && ceil_div(s->leaf_rows, s->slice[i]) <= s->team_blocks;
 		once &= rows <= k->block_rows;
 	}
-	k->bf16->once = once;
-	if (once && !k->s->sided && update_in_parts(k) && k->bytes + parts_bytes(k) <= s->shared)
+	k->bf16->single_slice = once;
+	if (once && !k->s->adds_side_warps && update_in_parts(k) && k->bytes + parts_bytes(k) <= s->shared)
 		k->bf16->at_parts = shared_take(k, parts_bytes(k));
 }
 
@@ -315,12 +315,12 @@ static bool direct_fits(Kernel *k, bool kept, bool apart)
 	Bf16 *h = k->bf16;
 
 	h->kept = kept;
-	h->apart = apart;
+	h->side_warps = apart;
 	h->warps = (k->s->threads - (apart ? SIDE_THREADS : 0)) / 32;
 	h->rounds = 1;
 	if ((kept && panels_differ(k)) || (apart && !can_be_apart(k)))
 		return false;
-	if (!h->grouped)
+	if (!h->warpgroups)
 		bf16_gradient_plan(k);
 	memory_plan(k, rows_wanted(k->s));
 	return h->rounds == 1 && k->bytes <= k->s->shared;
@@ -331,17 +331,17 @@ static bool direct_plan(Kernel *k)
 {
 	Bf16 *h = k->bf16;
 
-	if (k->s->sided)
+	if (k->s->adds_side_warps)
 		return false;
-	if (h->grouped)
-		return h->direct = direct_fits(k, true, true);
+	if (h->warpgroups)
+		return h->single_block = direct_fits(k, true, true);
 	for (int way = 3; way; way--)
 		if (direct_fits(k, way & 2, way & 1))
-			return h->direct = true;
-	h->kept = h->apart = false;
+			return h->single_block = true;
+	h->kept = h->side_warps = false;
 	h->warps = k->s->threads / 32;
 	bf16_gradient_plan(k);
-	return h->direct = h->rounds == 1 && rows_plan(k);
+	return h->single_block = h->rounds == 1 && rows_plan(k);
 }
 
 /* One slice at most of each update. */
@@ -349,14 +349,14 @@ static bool sided_plan(Kernel *k)
 {
 	Bf16 *h = k->bf16;
 
-	h->apart = true;
+	h->side_warps = true;
 	k->workers = k->s->threads - SIDE_THREADS;
 	h->warps = k->workers / 32;
 	bf16_gradient_plan(k);
 	if (h->rounds > 1 || !rows_plan(k))
 		return false;
 	once_plan(k);
-	return h->once && tiles_plan_sums(k);
+	return h->single_slice && tile_sums_plan(k);
 }
 
 const char *bf16_plan(Kernel *k)
@@ -364,7 +364,7 @@ const char *bf16_plan(Kernel *k)
 	const EmitSource *s = k->s;
 
 	k->bf16 = NEW(&s->cx->scratch, 1, Bf16);
-	k->bf16->grouped = k->e->grouped = s->grouped;
+	k->bf16->warpgroups = k->e->grouped = s->warpgroups;
 	k->workers = s->threads - TALLY_WARP;
 	k->e->near = true;
 	k->chunks = 1;
@@ -372,11 +372,11 @@ const char *bf16_plan(Kernel *k)
 	k->regions = k->exchanges = 0;
 	plan_deferred_scores(k);
 	bits_plan(k);
-	k->bf16->through = bf16_fuses_layers(k);
-	k->bf16->y_bits = k->bf16->through && s->job->data.y_bits && s->job->outputs <= 32;
-	bool alone = !s->test && !s->sided && s->team_blocks == 1 && (s->teams == 1 || s->solo) &&
+	k->bf16->fuses_layers = bf16_fuses_layers(k);
+	k->bf16->y_bits = k->bf16->fuses_layers && s->job->data.y_bits && s->job->outputs <= 32;
+	bool alone = !s->test && !s->adds_side_warps && s->team_blocks == 1 && (s->teams == 1 || s->solo) &&
 	             s->kinds_of_leaves == 1 && s->leaves[0] == 1 && !needs_pending(s);
-	if (s->grouped && (!alone || !bf16_can_use_warpgroups(k)))
+	if (s->warpgroups && (!alone || !bf16_can_use_warpgroups(k)))
 		return "warpgroups";
 	const char *why = columns_plan(k);
 	if (!why)
@@ -385,15 +385,15 @@ const char *bf16_plan(Kernel *k)
 		return why;
 	if (s->tiled)
 		return tiled_plan(k);
-	if (s->sided && !can_be_apart(k))
+	if (s->adds_side_warps && !can_be_apart(k))
 		return "side threads";
 	if (alone && direct_plan(k))
 		return NULL;
-	if (s->grouped)
+	if (s->warpgroups)
 		return "warpgroups";
 	if (s->solo)
 		return "sums of changes";
-	if (s->sided)
+	if (s->adds_side_warps)
 		return sided_plan(k) ? NULL : "side threads";
 	if (!rows_plan(k))
 		return "shared memory";
@@ -419,12 +419,12 @@ void bf16_begin(Kernel *k)
 	h->col_of_lane = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", k->tid, imm(3)), imm(1));
 	h->leaves = reg(e, REG_R);
 	h->first = reg(e, REG_R);
-	h->transposed = reg(e, REG_D);
-	ins(e, "mov.u64 $, 0", h->transposed);
-	if (h->grouped)
-		groups_begin(k);
-	h->place[0] = lane_place(k, h->row, false);
-	h->place[1] = lane_place(k, h->row, true);
+	h->transposed_leaf = reg(e, REG_D);
+	ins(e, "mov.u64 $, 0", h->transposed_leaf);
+	if (h->warpgroups)
+		warpgroups_begin(k);
+	h->ldmatrix[0] = ldmatrix_offset(k, h->row, false);
+	h->ldmatrix[1] = ldmatrix_offset(k, h->row, true);
 	h->bits_shift = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", k->tid, imm(3)), imm(2));
 	if (k->s->tiled)
 		bf16_ones(k); /* a barrier of the grid comes before they are read */
@@ -435,7 +435,7 @@ void bf16_begin(Kernel *k)
 		Loop l = loop_begin(e, k->tid, imm(k->block_rows), k->s->threads);
 		Reg one = reg(e, REG_H);
 		ins(e, "mov.u16 $, 0x3f80", one);
-		Reg row = h->grouped ? tiled_place(e, h->row, l.i, imm(0)) : mul(e, l.i, h->row);
+		Reg row = h->warpgroups ? core_matrix_offset(e, h->row, l.i, imm(0)) : mul(e, l.i, h->row);
 		ins(e, "st.shared.u16 [$+#], $", add(e, row, k->memory), h->at_rows + bf16_column(k, BUF_ACT, col), one);
 		loop_end(e, &l);
 	}
@@ -444,7 +444,7 @@ void bf16_begin(Kernel *k)
 
 /* What a lane gives to an ldmatrix of four 8 x 8 matrices: rows 0 - 15 of 8 columns, then of the next 8; or 16 columns
  * of rows 0 - 7, then of rows 8 - 15. */
-Reg lane_place(Kernel *k, uint32_t pitch, bool across)
+Reg ldmatrix_offset(Kernel *k, uint32_t pitch, bool across)
 {
 	Emit *e = k->e;
 	Reg lane = k->bf16->lane;
@@ -474,11 +474,11 @@ static void region_stage(Kernel *k, const Bf16Region *r)
 	loop_end(e, &l);
 }
 
-void bf16_weights(Kernel *k)
+void bf16_weights_stage(Kernel *k)
 {
 	remark(k->e, "rounded weights");
-	if (k->bf16->grouped) {
-		group_halves_move(k, false);
+	if (k->bf16->warpgroups) {
+		warpgroup_weights_move(k, false);
 		return;
 	}
 	for (uint32_t i = 0; i < k->bf16->regions; i++)
@@ -486,7 +486,7 @@ void bf16_weights(Kernel *k)
 }
 
 /* Rounded inputs of the chunk's rows, under way; deltas of the rows up to the next full 32 are 0. */
-void bf16_inputs(Kernel *k)
+void bf16_inputs_stage(Kernel *k)
 {
 	Emit *e = k->e;
 	const Bf16 *h = k->bf16;
@@ -513,7 +513,7 @@ void bf16_inputs(Kernel *k)
 }
 
 /* Deltas of rows past the last, up to the next full 32, which the gradient reads. */
-void bf16_pads(Kernel *k)
+void bf16_pads_clear(Kernel *k)
 {
 	Emit *e = k->e;
 	const Bf16 *h = k->bf16;
@@ -524,7 +524,7 @@ void bf16_pads(Kernel *k)
 			first = min_u32(first, h->map[BUF_DELTA][i]);
 			blocks++;
 		}
-	if (!blocks || k->s->test || h->grouped) /* warpgroups store all rows */
+	if (!blocks || k->s->test || h->warpgroups) /* warpgroups store all rows */
 		return;
 	Reg end = op2(e, REG_R, "and.b32", add(e, k->my_rows, imm(31)), imm(~31u));
 	Reg rows = op2(e, REG_R, "sub.u32", end, k->my_rows);
@@ -542,7 +542,7 @@ Reg y_bit(Emit *e, Reg word, uint32_t n)
 	return op3(e, REG_F, "selp.f32", imm_f(1), imm_f(0), is);
 }
 
-Reg cases_memory(Kernel *k) { return k->bf16->apart ? add(k->e, k->memory, k->bf16->cases_offset) : k->memory; }
+Reg cases_memory(Kernel *k) { return k->bf16->side_warps ? add(k->e, k->memory, k->bf16->cases_offset) : k->memory; }
 
 /* Two floats of a column pair as bf16. */
 Reg bf16_pair(Emit *e, Reg low, Reg high) { return op2(e, REG_R, "cvt.rn.bf16x2.f32", high, low); }

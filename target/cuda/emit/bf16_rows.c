@@ -185,7 +185,7 @@ static void pair_deltas(Kernel *k, const DeviceStep *s, Reg at, uint32_t offset,
 	}
 }
 
-Reg bf16_targets(Kernel *k, const Sums *x, uint32_t r)
+Reg bf16_target_word(Kernel *k, const Sums *x, uint32_t r)
 {
 	Emit *e = k->e;
 	Reg at = mad(e, add(e, x->row, imm(8 * r)), k->target_row, cases_memory(k));
@@ -217,7 +217,7 @@ void bf16_outputs(Kernel *k, const DeviceStep *s, const DeviceStep *errors, cons
 		weight = load(e, REG_F, "ld.global.nc.f32", place(e, POINTER(k, data.weight), number, 4), 0);
 	}
 	if (k->bf16->y_bits)
-		word = x->has_targets ? x->target[r] : bf16_targets(k, x, r);
+		word = x->has_targets ? x->target[r] : bf16_target_word(k, x, r);
 	for (uint32_t i = 0; i < 2; i++) {
 		ErrorOf of = { .fn = s->fn, .error = errors->error, .known_net = errors->known_net, .out = out[i] };
 		of.net = errors->known_net ? v[i] : out[i];
@@ -269,7 +269,7 @@ static void sums_end(Kernel *k, uint32_t number, const Bf16Task *t, Reg floats, 
 /* Fragments of rows for a step of 16 sources; bits: those of two steps are made together. */
 static void rows_load(Kernel *k, const DeviceStep *s, const Bf16Task *t, Reg a, uint32_t step, Reg f[TILES_HIGH][2][4])
 {
-	bool bits = bits_of(k, s->a, s->a_col) != NULL;
+	bool bits = bit_columns(k, s->a, s->a_col) != NULL;
 
 	for (uint32_t h = 0; h < t->high; h++) {
 		if (!bits)
@@ -310,7 +310,7 @@ static void product_task(Kernel *k, uint32_t number, const Bf16Task *t, Reg task
 	Reg floats = mad(e, x.row, k->row, mad(e, x.col, 4, rows_base(k)));
 	const Bf16Region *w = bf16_region(k, s);
 	uint32_t steps = w && s->b != k->s->job->zero ? (uint32_t)ceil_div(s->depth, 16) : 0, done = 0;
-	const InputColumns *bits = steps ? bits_of(k, s->a, s->a_col) : NULL;
+	const InputColumns *bits = steps ? bit_columns(k, s->a, s->a_col) : NULL;
 	Reg fa[TILES_HIGH][2][4];
 
 	uint32_t past = if_begin(e, less(e, row, k->my_rows));
@@ -319,11 +319,11 @@ static void product_task(Kernel *k, uint32_t number, const Bf16Task *t, Reg task
 		ins(e, "mov.u32 $, $", a, bits_row_at(k, bits, row));
 	if (steps) {
 		if (!bits) {
-			ins(e, "add.u32 $, $, $", a, mad(e, row, h->row, k->memory), h->place[0]);
+			ins(e, "add.u32 $, $, $", a, mad(e, row, h->row, k->memory), h->ldmatrix[0]);
 			ins(e, "add.u32 $, $, #", a, a, h->at_rows + bf16_column(k, s->a, s->a_col));
 		}
 		Reg first = s->by_depth ? mul(e, col, 2) : mul(e, col, w->pitch);
-		ins(e, "add.u32 $, $, $", b, add(e, first, k->memory), lane_place(k, w->pitch, !s->by_depth));
+		ins(e, "add.u32 $, $, $", b, add(e, first, k->memory), ldmatrix_offset(k, w->pitch, !s->by_depth));
 		ins(e, "add.u32 $, $, #", b, b, w->at);
 	}
 	if (steps > STEPS_KNOWN) {
@@ -349,7 +349,7 @@ static void product_emit(Kernel *k, uint32_t number)
 	const DeviceStep *s = &k->s->step[number];
 	uint32_t warps = k->s->threads / 32;
 	Bf16Task t = task_choose(k->block_rows, s->cols, warps, (uint32_t)ceil_div(s->depth, 16),
-	                         bits_of(k, s->a, s->a_col) != NULL);
+	                         bit_columns(k, s->a, s->a_col) != NULL);
 	uint32_t tasks = t.down * t.across;
 
 	remark(e, "product %u x %u, bf16: a warp has %u x 16 rows by %u x 8", s->depth, s->cols, t.high, t.wide);
@@ -393,16 +393,16 @@ static void columns_round(Kernel *k, uint32_t number)
 /* Errors round what they write at once; verdicts come last. */
 void bf16_steps(Kernel *k, uint32_t first, uint32_t end)
 {
-	if (k->bf16->through) {
+	if (k->bf16->fuses_layers) {
 		bf16_layers(k);
-		if (!k->bf16->grouped) /* all threads meet next */
+		if (!k->bf16->warpgroups) /* all threads meet next */
 			barrier_block(k->e);
 		spent(k, SPENT_KINDS + 2);
 		return;
 	}
 	if (!k->s->tiled) {
 		scores_wait(k);
-		bits_turn(k, 0, 1);
+		bits_transpose(k, 0, 1);
 	}
 	for (uint32_t i = first; i < end; i++) {
 		const DeviceStep *d = &k->s->step[i];

@@ -201,8 +201,8 @@ static WarpTile warp_begin(Kernel *k, const DeviceStep *s, const Tile *t)
 
 	w.row = mul(e, down, 16 * t->high);
 	w.col = mul(e, across, 8 * t->wide);
-	w.a = mad(e, w.row, w.a_across ? 2 : w.a_pitch, add(e, base, lane_place(k, w.a_pitch, w.a_across)));
-	w.b = mad(e, w.col, w.b_across ? 2 : w.b_pitch, add(e, base, lane_place(k, w.b_pitch, !w.b_across)));
+	w.a = mad(e, w.row, w.a_across ? 2 : w.a_pitch, add(e, base, ldmatrix_offset(k, w.a_pitch, w.a_across)));
+	w.b = mad(e, w.col, w.b_across ? 2 : w.b_pitch, add(e, base, ldmatrix_offset(k, w.b_pitch, !w.b_across)));
 	w.b = add(e, w.b, imm(p.a_bytes));
 	return w;
 }

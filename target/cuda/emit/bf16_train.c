@@ -42,8 +42,8 @@ static void chunk_stage(Kernel *k, Reg leaf, const Reg *staged)
 
 	if (staged)
 		ins(e, "mov.u64 $, $", *staged, leaf);
-	bf16_inputs(k);
-	bf16_pads(k);
+	bf16_inputs_stage(k);
+	bf16_pads_clear(k);
 	targets_stage(k);
 	if (staged)
 		if_end(e, same_leaf);
@@ -191,7 +191,7 @@ void bf16_prefetch(Kernel *k, Reg update, Reg staged)
 	Bf16 *h = k->bf16;
 	bool some = s->kinds_of_leaves > 1; /* teams may have none */
 
-	h->staged = staged;
+	h->staged_leaf = staged;
 	if (some)
 		ins(e, "ld.global.nc.u32 $, [$+#]", h->leaves, update, (uint32_t)offsetof(DeviceUpdate, leaves));
 	else
@@ -217,7 +217,7 @@ void tallies_form(Kernel *k, Kernel *now, Reg update, Reg leaves, const Barriers
 	const EmitSource *s = k->s;
 	Barrier tallied = { place_at(e, POINTER(k, barrier), 4), b->team.turn, s->teams, false, 0, NULL };
 	uint32_t other = if_begin(e, same(e, k->member, imm(s->team_blocks - 1)));
-	TallyAhead ahead = tally_ahead(k, update);
+	TallyPrefetch ahead = tally_prefetch(k, update);
 
 	barrier_poll(k, &b->scored);
 	uint32_t none = if_begin(e, less(e, k->team, leaves));
@@ -440,7 +440,7 @@ static void phase_rows(Kernel *k, uint32_t first, uint32_t end, bool scores, boo
 	Emit *e = k->e;
 
 	rows_clear(k);
-	bf16_inputs(k);
+	bf16_inputs_stage(k);
 	targets_stage(k);
 	rows_move(k, first, end, false);
 	ins(e, "cp.async.wait_all");

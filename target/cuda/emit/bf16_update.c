@@ -36,7 +36,7 @@ static void weights_here(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg 
 	Emit *e = k->e;
 	const Job *j = k->s->job;
 
-	if (!k->bf16 || !k->bf16->direct)
+	if (!k->bf16 || !k->bf16->single_block)
 		return;
 	for (uint32_t i = 0; i < k->bf16->regions; i++) {
 		const Bf16Region *r = &k->bf16->region[i];
@@ -231,7 +231,7 @@ static uint32_t slices_at_most(const EmitSource *s)
 
 static uint32_t tile_parts(const EmitSource *s) { return (uint32_t)ceil_div(most_leaves(s), TILE_LEAVES); }
 
-bool tiles_plan_sums(Kernel *k)
+bool tile_sums_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
 	const Job *j = s->job;
@@ -251,7 +251,7 @@ bool tiles_plan_sums(Kernel *k)
 	       k->bytes <= s->shared;
 }
 
-Reg tile_sum(Kernel *k, Reg leaf, Reg slice, Reg tile)
+Reg tile_sum_address(Kernel *k, Reg leaf, Reg slice, Reg tile)
 {
 	Emit *e = k->e;
 	Reg number = mad(e, mad(e, leaf, slices_at_most(k->s), slice), k->bf16->sum_tiles, tile);
@@ -260,7 +260,7 @@ Reg tile_sum(Kernel *k, Reg leaf, Reg slice, Reg tile)
 	return place(e, at, k->bf16->lane, 16);
 }
 
-struct TilesAhead {
+struct TilesPrefetch {
 	RuleNumbers numbers;
 	Reg part, strip, tile; /* of the warp: which leaves, which of the block's tiles, its number */
 	Reg leads, has;        /* it applies the rule; there is such a tile */
@@ -272,7 +272,7 @@ struct TilesAhead {
 };
 
 /* What the rule needs, and where: rows 8 apart of a lane. */
-static void panel_prepare(Kernel *k, struct TilesAhead *a, uint32_t i)
+static void panel_prepare(Kernel *k, struct TilesPrefetch *a, uint32_t i)
 {
 	Emit *e = k->e;
 	const DeviceStep *g = &k->s->step[k->s->list->gradient + i];
@@ -304,10 +304,10 @@ static void panel_prepare(Kernel *k, struct TilesAhead *a, uint32_t i)
 	}
 }
 
-struct TilesAhead *tiles_prepare(Kernel *k)
+struct TilesPrefetch *tiles_prefetch(Kernel *k)
 {
 	Emit *e = k->e;
-	struct TilesAhead *a = NEW(&k->s->cx->scratch, 1, struct TilesAhead);
+	struct TilesPrefetch *a = NEW(&k->s->cx->scratch, 1, struct TilesPrefetch);
 	uint32_t parts = tile_parts(k->s), strips = k->workers / 32 / parts;
 
 	rule_numbers(k, &a->numbers);
@@ -346,11 +346,11 @@ static void stack_end(Emit *e, QuadStack *s)
 }
 
 /* Leaves of the part: some of them, all slices. Loads come first, so that all are under way. */
-static void part_join(Kernel *k, const struct TilesAhead *a, uint32_t leaves, uint32_t slice, const Reg sum[4])
+static void part_join(Kernel *k, const struct TilesPrefetch *a, uint32_t leaves, uint32_t slice, const Reg sum[4])
 {
 	Emit *e = k->e;
 	uint32_t slices = (uint32_t)ceil_div(k->s->leaf_rows, slice), all = slices_at_most(k->s);
-	Reg from = tile_sum(k, mul(e, a->part, TILE_LEAVES), imm(0), a->tile), (*x)[4];
+	Reg from = tile_sum_address(k, mul(e, a->part, TILE_LEAVES), imm(0), a->tile), (*x)[4];
 	QuadStack s = { .depth = 0 };
 
 	x = (Reg(*)[4])NEW(&k->s->cx->scratch, 4 * (size_t)leaves * slices, Reg);
@@ -370,7 +370,7 @@ static void part_join(Kernel *k, const struct TilesAhead *a, uint32_t leaves, ui
 		ins(e, "mov.f32 $, $", sum[c], s.quad[0][c]);
 }
 
-static void parts_join(Kernel *k, const struct TilesAhead *a, Reg leaves, const Reg sum[4])
+static void parts_join(Kernel *k, const struct TilesPrefetch *a, Reg leaves, const Reg sum[4])
 {
 	Emit *e = k->e;
 
@@ -392,7 +392,7 @@ static void parts_join(Kernel *k, const struct TilesAhead *a, Reg leaves, const 
 }
 
 /* Sums of parts, in shared memory. */
-static void parts_meet(Kernel *k, const struct TilesAhead *a, Reg leaves, const Reg sum[4])
+static void parts_meet(Kernel *k, const struct TilesPrefetch *a, Reg leaves, const Reg sum[4])
 {
 	Emit *e = k->e;
 	uint32_t strips = k->workers / 32 / tile_parts(k->s);
@@ -416,7 +416,7 @@ static void parts_meet(Kernel *k, const struct TilesAhead *a, Reg leaves, const 
 	if_end(e, others);
 }
 
-static void panel_apply(Kernel *k, const struct TilesAhead *a, uint32_t i, const Reg sum[4])
+static void panel_apply(Kernel *k, const struct TilesPrefetch *a, uint32_t i, const Reg sum[4])
 {
 	Emit *e = k->e;
 	const DevicePanel *p = gradient_panel(k, i);
@@ -439,7 +439,7 @@ static void panel_apply(Kernel *k, const struct TilesAhead *a, uint32_t i, const
 	if_end(e, end);
 }
 
-void tiles_update(Kernel *k, const struct TilesAhead *a, Reg leaves)
+void tiles_update(Kernel *k, const struct TilesPrefetch *a, Reg leaves)
 {
 	Emit *e = k->e;
 	uint32_t parts = tile_parts(k->s), none;
@@ -486,8 +486,8 @@ void bf16_kept_move(Kernel *k, bool out)
 {
 	Emit *e = k->e;
 
-	if (k->bf16->grouped) {
-		group_kept_move(k, out);
+	if (k->bf16->warpgroups) {
+		warpgroup_kept_move(k, out);
 		return;
 	}
 	for (uint32_t i = 0; k->bf16->kept && i < k->s->list->steps - k->s->list->gradient; i++) {
@@ -694,9 +694,9 @@ void bf16_weights_store(Kernel *k)
 
 	barrier_block(e);
 	bf16_kept_move(k, true);
-	if (k->bf16->grouped)
-		group_halves_move(k, true);
-	for (uint32_t i = 0; i < k->bf16->regions && !k->bf16->grouped; i++) {
+	if (k->bf16->warpgroups)
+		warpgroup_weights_move(k, true);
+	for (uint32_t i = 0; i < k->bf16->regions && !k->bf16->warpgroups; i++) {
 		const Bf16Region *r = &k->bf16->region[i];
 		uint32_t each = r->row / 2;
 		Reg to = place_at(e, POINTER(k, half), r->from * 2);

@@ -8,13 +8,13 @@
  *
  * Who adds gradients: of weights from inputs, whose bits become operands in registers, each of three warpgroups has 64
  * inputs by all units, the last of them also up to 16 inputs past these, by mma; of weights to outputs, side threads.
- * Slices of 32 rows are added one after the other. Must hold: stores are published (groups_publish) before the
+ * Slices of 32 rows are added one after the other. Must hold: stores are published (async_proxy_fence) before the
  * barrier after which products read them. */
 #include "bf16_emit.h"
 #include "units.h"
 
 enum {
-	GROUP_WARPS = GROUP_THREADS / 32,
+	WARPGROUP_WARPS = WARPGROUP_THREADS / 32,
 	MOST_TILES = 8,
 	LEFT_TILES = 2,
 	SLICE = 32,
@@ -50,14 +50,14 @@ static uint32_t input_blocks(const Kernel *k)
 {
 	uint32_t all = sides(k, WEIGHTS_IN).sources;
 
-	return all / GROUP_ROWS + (all % GROUP_ROWS > 16);
+	return all / WARPGROUP_ROWS + (all % WARPGROUP_ROWS > 16);
 }
-static bool inputs_left(const Kernel *k) { return sides(k, WEIGHTS_IN).sources > GROUP_ROWS * input_blocks(k); }
+static bool inputs_left(const Kernel *k) { return sides(k, WEIGHTS_IN).sources > WARPGROUP_ROWS * input_blocks(k); }
 static const InputColumns *input_bits(const Kernel *k, uint32_t i)
 {
 	Sides s = sides(k, i);
 
-	return bits_of(k, s.source_buf, s.source_col);
+	return bit_columns(k, s.source_buf, s.source_col);
 }
 
 /* The true unit is the last source. */
@@ -70,30 +70,33 @@ static bool panel_fits(const Kernel *k, uint32_t i)
 	       p->cols == (s.by_target ? s.sources : s.targets);
 }
 
-bool group_gradients_fit(const Kernel *k)
+bool warpgroup_gradients_fit(const Kernel *k)
 {
 	return k->s->list->steps - k->s->list->gradient == GRADIENTS && k->s->job->panels == GRADIENTS &&
 	       input_bits(k, WEIGHTS_IN) && !input_bits(k, WEIGHTS_OUT) && columns_tiles(k, WEIGHTS_IN) <= MOST_TILES &&
-	       columns_tiles(k, WEIGHTS_OUT) <= MOST_TILES / 2 && rows_tiles(k, WEIGHTS_OUT) <= GROUP_WARPS &&
-	       input_blocks(k) && input_blocks(k) <= GROUPS && panel_fits(k, WEIGHTS_IN) && panel_fits(k, WEIGHTS_OUT);
+	       columns_tiles(k, WEIGHTS_OUT) <= MOST_TILES / 2 && rows_tiles(k, WEIGHTS_OUT) <= WARPGROUP_WARPS &&
+	       input_blocks(k) && input_blocks(k) <= WARPGROUPS && panel_fits(k, WEIGHTS_IN) && panel_fits(k, WEIGHTS_OUT);
 }
 
-uint32_t group_rows_threads(const Kernel *k) { return (uint32_t)ceil_div(k->block_rows, GROUP_ROWS) * GROUP_THREADS; }
+uint32_t warpgroup_row_threads(const Kernel *k)
+{
+	return (uint32_t)ceil_div(k->block_rows, WARPGROUP_ROWS) * WARPGROUP_THREADS;
+}
 
 /* ---- instructions ---- */
 
-void groups_begin(Kernel *k)
+void warpgroups_begin(Kernel *k)
 {
 	Emit *e = k->e;
 
-	k->bf16->tiles_base = op2(e, REG_R, "shr.u32", k->memory, imm(4));
-	Loop l = loop_begin(e, k->tid, imm(GROUP_SPARE / 16), k->s->threads);
+	k->bf16->wgmma_base = op2(e, REG_R, "shr.u32", k->memory, imm(4));
+	Loop l = loop_begin(e, k->tid, imm(WARPGROUP_SPARE / 16), k->s->threads);
 	ins(e, "st.shared.v4.u32 [$+#], {0, 0, 0, 0}", mad(e, l.i, 16, k->memory),
 	    k->bf16->at_rows + k->bf16->row * k->block_rows);
 	loop_end(e, &l);
 }
 
-void groups_publish(Kernel *k) { ins(k->e, "fence.proxy.async.shared::cta"); }
+void async_proxy_fence(Kernel *k) { ins(k->e, "fence.proxy.async.shared::cta"); }
 
 static void products_begin(Emit *e) { ins(e, "wgmma.fence.sync.aligned"); }
 static void products_commit(Emit *e) { ins(e, "wgmma.commit_group.sync.aligned"); }
@@ -108,7 +111,7 @@ typedef struct Tiled {
 static Reg descriptor(Kernel *k, const Tiled *t)
 {
 	Emit *e = k->e;
-	Reg low = add(e, k->bf16->tiles_base, imm(t->at / 16 | t->deep / 16 << 16)), d = reg(e, REG_D);
+	Reg low = add(e, k->bf16->wgmma_base, imm(t->at / 16 | t->deep / 16 << 16)), d = reg(e, REG_D);
 
 	ins(e, "mov.b64 $, {$, $}", d, low, op1(e, REG_R, "mov.u32", imm(t->across / 16)));
 	return d;
@@ -135,7 +138,7 @@ static void product(Kernel *k, Reg (*sum)[4], uint32_t tiles, const Reg *a, cons
 static Tiled weights_tiled(Kernel *k, const DeviceStep *s, uint32_t step)
 {
 	const Bf16Region *w = bf16_region(k, s);
-	uint32_t eight = 8 * w->pitch, tile = bf16_across(k);
+	uint32_t eight = 8 * w->pitch, tile = bf16_tile_stride(k);
 
 	if (s->after != AFTER_DELTAS) /* sums over sources */
 		return (Tiled){ w->at + 2 * eight * step, eight, tile, true };
@@ -145,7 +148,7 @@ static Tiled weights_tiled(Kernel *k, const DeviceStep *s, uint32_t step)
 static bool from_zero(const Kernel *k, const DeviceStep *s) { return s->start == k->s->job->zero; }
 
 /* Operands of two steps are made of bits while products of those before are under way. */
-void group_inputs(Kernel *k, const DeviceStep *s, Reg row, uint32_t tiles, Reg (*sum)[4])
+void wgmma_from_bits(Kernel *k, const DeviceStep *s, Reg row, uint32_t tiles, Reg (*sum)[4])
 {
 	Emit *e = k->e;
 	uint32_t steps = (uint32_t)ceil_div(s->depth, 16);
@@ -169,7 +172,7 @@ void group_inputs(Kernel *k, const DeviceStep *s, Reg row, uint32_t tiles, Reg (
 	products_wait(e, 0);
 }
 
-void group_step(Kernel *k, const DeviceStep *s, uint32_t step, Reg (*a)[2], uint32_t tiles, Reg (*sum)[4])
+void wgmma_step(Kernel *k, const DeviceStep *s, uint32_t step, Reg (*a)[2], uint32_t tiles, Reg (*sum)[4])
 {
 	Tiled b = weights_tiled(k, s, step);
 	Reg f[4];
@@ -181,13 +184,13 @@ void group_step(Kernel *k, const DeviceStep *s, uint32_t step, Reg (*a)[2], uint
 	products_commit(k->e);
 }
 
-void group_end(Kernel *k) { products_wait(k->e, 0); }
+void wgmma_wait_all(Kernel *k) { products_wait(k->e, 0); }
 
-void group_operands(Kernel *k, const DeviceStep *s, Reg (*a)[2], uint32_t tiles, Reg (*sum)[4])
+void wgmma_from_registers(Kernel *k, const DeviceStep *s, Reg (*a)[2], uint32_t tiles, Reg (*sum)[4])
 {
 	for (uint32_t step = 0; step < ceil_div(s->depth, 16); step++)
-		group_step(k, s, step, a, tiles, sum);
-	group_end(k);
+		wgmma_step(k, s, step, a, tiles, sum);
+	wgmma_wait_all(k);
 }
 
 /* ---- gradients ---- */
@@ -200,9 +203,9 @@ typedef struct GroupTask {
 
 static GroupTask task_of(const Kernel *k, uint32_t group)
 {
-	GroupTask t = { .inputs = group < input_blocks(k), .outputs = group == GROUP_SIDE };
+	GroupTask t = { .inputs = group < input_blocks(k), .outputs = group == WARPGROUP_SIDE };
 
-	t.left = group == GROUPS - 1 && inputs_left(k);
+	t.left = group == WARPGROUPS - 1 && inputs_left(k);
 	t.at_out = t.inputs ? columns_tiles(k, WEIGHTS_IN) : 0;
 	t.at_left = t.at_out + (t.outputs ? columns_tiles(k, WEIGHTS_OUT) : 0);
 	t.tiles = t.at_left + (t.left ? LEFT_TILES : 0);
@@ -215,7 +218,7 @@ static uint32_t groups_alike(const Kernel *k, uint32_t group)
 	GroupTask t = task_of(k, group);
 	uint32_t end = group + 1;
 
-	while (end < GROUPS && task_of(k, end).inputs == t.inputs && task_of(k, end).left == t.left)
+	while (end < WARPGROUPS && task_of(k, end).inputs == t.inputs && task_of(k, end).left == t.left)
 		end++;
 	return end;
 }
@@ -223,19 +226,19 @@ static uint32_t groups_alike(const Kernel *k, uint32_t group)
 /* if (the warp is of one of these warpgroups) */
 static uint32_t if_groups(Kernel *k, uint32_t first, uint32_t end)
 {
-	Reg from = add(k->e, k->bf16->warp, imm(0u - GROUP_WARPS * first));
+	Reg from = add(k->e, k->bf16->warp, imm(0u - WARPGROUP_WARPS * first));
 
-	return if_begin(k->e, less(k->e, from, imm(GROUP_WARPS * (end - first))));
+	return if_begin(k->e, less(k->e, from, imm(WARPGROUP_WARPS * (end - first))));
 }
 
-static Reg warp_of_group(Kernel *k) { return op2(k->e, REG_R, "and.b32", k->bf16->warp, imm(GROUP_WARPS - 1)); }
+static Reg warp_of_group(Kernel *k) { return op2(k->e, REG_R, "and.b32", k->bf16->warp, imm(WARPGROUP_WARPS - 1)); }
 
 /* Columns of rows, which are summed over. */
 static Tiled columns_tiled(const Kernel *k, uint32_t buf, uint32_t col, uint32_t row)
 {
 	const Bf16 *h = k->bf16;
 
-	return (Tiled){ h->at_rows + bf16_column(k, buf, col) + row * h->row, 8 * h->row, bf16_across(k), true };
+	return (Tiled){ h->at_rows + bf16_column(k, buf, col) + row * h->row, 8 * h->row, bf16_tile_stride(k), true };
 }
 
 static void words_load(Kernel *k, Reg at, uint32_t row, Reg word[2])
@@ -286,9 +289,9 @@ static LeftPlaces left_places(Kernel *k)
 	Sides s = sides(k, WEIGHTS_IN);
 	Reg lane = op2(e, REG_R, "and.b32", h->lane, imm(15)), eight = divide(e, h->lane, 16);
 	Reg tile = mad(e, warp_of_group(k), LEFT_TILES, eight);
-	Reg cols = add(e, tiled_place(e, h->row, lane, mul(e, tile, 8)), k->memory);
+	Reg cols = add(e, core_matrix_offset(e, h->row, lane, mul(e, tile, 8)), k->memory);
 
-	return (LeftPlaces){ bits_input_at(k, input_bits(k, WEIGHTS_IN), imm(GROUP_ROWS * input_blocks(k))),
+	return (LeftPlaces){ bits_input_at(k, input_bits(k, WEIGHTS_IN), imm(WARPGROUP_ROWS * input_blocks(k))),
 		                 add(e, cols, imm(h->at_rows + bf16_column(k, s.target_buf, s.target_col))) };
 }
 
@@ -388,9 +391,9 @@ static void slices_add(Kernel *k, const GroupTask *t)
 	label_here(e, end);
 }
 
-void group_slices(Kernel *k, uint32_t group)
+void warpgroup_gradient(Kernel *k, uint32_t group)
 {
-	uint32_t last = group == GROUP_SIDE ? GROUP_SIDE + 1 : GROUPS;
+	uint32_t last = group == WARPGROUP_SIDE ? WARPGROUP_SIDE + 1 : WARPGROUPS;
 
 	for (uint32_t g = group, end; g < last; g = end) {
 		GroupTask t = task_of(k, g);
@@ -404,19 +407,19 @@ void group_slices(Kernel *k, uint32_t group)
 	}
 }
 
-void group_sums_begin(Kernel *k, uint32_t group)
+void warpgroup_sums_begin(Kernel *k, uint32_t group)
 {
 	Bf16 *h = k->bf16;
 	uint32_t tiles = task_of(k, group).tiles;
 
-	for (uint32_t g = group; g < GROUPS; g++)
+	for (uint32_t g = group; g < WARPGROUPS; g++)
 		tiles = max_u32(tiles, task_of(k, g).tiles);
 	h->sum = (Reg(*)[4])NEW(&k->s->cx->scratch, 4 * (size_t)tiles + 1, Reg);
 	for (uint32_t i = 0; i < 4 * tiles; i++)
 		h->sum[i / 4][i % 4] = op1(k->e, REG_F, "mov.f32", imm_f(-0.0f));
 }
 
-void rows_wait(Kernel *k) { ins(k->e, "bar.sync #, #", ROWS_FREE, (GROUPS + 1) * GROUP_THREADS); }
+void rows_read_wait(Kernel *k) { ins(k->e, "bar.sync #, #", NAMED_ROWS_READ, (WARPGROUPS + 1) * WARPGROUP_THREADS); }
 
 /* ---- weights ----
  *
@@ -435,14 +438,14 @@ static uint32_t variables(const Kernel *k)
 	return formula_uses(k->s->formula, OP_LOAD) | formula_uses(k->s->formula, OP_STORE);
 }
 
-void group_region(Bf16Region *r, bool by_target)
+void warpgroup_region(Bf16Region *r, bool by_target)
 {
 	r->by_target = by_target;
 	r->space = (uint32_t)round_up(by_target ? r->row : r->rows, 16);
 	r->pitch = (uint32_t)round_up(by_target ? r->rows : r->row, 16) * 2;
 }
 
-void group_kept_plan(Kernel *k)
+void warpgroup_kept_plan(Kernel *k)
 {
 	uint32_t tiles = kept_first(k, WEIGHTS_OUT) + rows_tiles(k, WEIGHTS_OUT) * columns_tiles(k, WEIGHTS_OUT);
 
@@ -451,7 +454,7 @@ void group_kept_plan(Kernel *k)
 			k->bf16->panel[0].at[v] = shared_take(k, (uint64_t)tiles * KEPT_TILE);
 }
 
-Reg tiled_place(Emit *e, uint32_t pitch, Reg row, Reg col)
+Reg core_matrix_offset(Emit *e, uint32_t pitch, Reg row, Reg col)
 {
 	Reg tile = mad(e, divide(e, row, 8), 8 * pitch, mul(e, divide(e, col, 8), 128));
 	Reg here = mad(e, modulo(e, row, 8, divide(e, row, 8)), 16, mul(e, modulo(e, col, 8, divide(e, col, 8)), 2));
@@ -460,7 +463,7 @@ Reg tiled_place(Emit *e, uint32_t pitch, Reg row, Reg col)
 }
 
 /* Between global and shared memory, one by one: when a job begins and ends. */
-void group_kept_move(Kernel *k, bool out)
+void warpgroup_kept_move(Kernel *k, bool out)
 {
 	Emit *e = k->e;
 
@@ -492,7 +495,7 @@ void group_kept_move(Kernel *k, bool out)
 	}
 }
 
-void group_halves_move(Kernel *k, bool out)
+void warpgroup_weights_move(Kernel *k, bool out)
 {
 	Emit *e = k->e;
 
@@ -500,7 +503,7 @@ void group_halves_move(Kernel *k, bool out)
 		const Bf16Region *r = &k->bf16->region[i];
 		Loop l = loop_begin(e, k->tid, imm(r->rows * r->row), k->s->threads);
 		Reg row = divide(e, l.i, r->row), col = modulo(e, l.i, r->row, row);
-		Reg at = r->by_target ? tiled_place(e, r->pitch, col, row) : tiled_place(e, r->pitch, row, col);
+		Reg at = r->by_target ? core_matrix_offset(e, r->pitch, col, row) : core_matrix_offset(e, r->pitch, row, col);
 		Reg here = add(e, at, k->memory);
 		Reg there = place(e, place_at(e, POINTER(k, half), r->from * 2), l.i, 2);
 		if (out)
@@ -545,7 +548,7 @@ static PartPlaces part_places(Kernel *k, const SumPart *x)
 	t.start = region_of(k, p->bias_across ? j->copies + p->copy + (uint64_t)p->bias * p->copy_row
 	                                      : j->w + p->at + (uint64_t)p->bias * p->row);
 	t.kept = add(e, mad(e, tile, KEPT_TILE, mul(e, h->lane, 16)), k->memory);
-	Reg half = mad(e, x->down, 16 * t.region->pitch, mad(e, x->across, bf16_across(k), k->memory));
+	Reg half = mad(e, x->down, 16 * t.region->pitch, mad(e, x->across, bf16_tile_stride(k), k->memory));
 	t.half = add(e, mad(e, h->lane, 4, half), imm(t.region->at));
 	for (uint32_t r = 0; r < 2; r++)
 		t.row[r] = add(e, mad(e, x->down, 16, h->row_of_lane), imm(8 * r));
@@ -558,7 +561,7 @@ static void pair_store(Kernel *k, const SumPart *x, const PartPlaces *t, uint32_
 {
 	Emit *e = k->e;
 	const DevicePanel *p = panel(k, x->number);
-	uint32_t at = 8 * r * t->region->pitch + bf16_across(k) * j, columns = sides(k, x->number).targets;
+	uint32_t at = 8 * r * t->region->pitch + bf16_tile_stride(k) * j, columns = sides(k, x->number).targets;
 	bool checks = x->columns > columns;
 	Reg half = bf16_pair(e, w[0], w[1]), col = add(e, t->col, imm(8 * j)), is = reg(e, REG_P);
 
@@ -642,14 +645,14 @@ static void task_apply(Kernel *k, const GroupTask *t)
 	Emit *e = k->e;
 	const Bf16 *h = k->bf16;
 	uint32_t in = columns_tiles(k, WEIGHTS_IN), out = columns_tiles(k, WEIGHTS_OUT);
-	uint32_t full = GROUP_WARPS * input_blocks(k);
+	uint32_t full = WARPGROUP_WARPS * input_blocks(k);
 	Reg own = warp_of_group(k);
 
 	if (t->inputs)
 		part_apply(k, &(SumPart){ WEIGHTS_IN, in, h->warp, imm(0), 16 * full, 8 * in, h->sum });
 	if (t->outputs) {
 		uint32_t none = if_begin(e, less(e, own, imm(rows_tiles(k, WEIGHTS_OUT))));
-		part_apply(k, &(SumPart){ WEIGHTS_OUT, out, own, imm(0), GROUP_ROWS, 8 * out, h->sum + t->at_out });
+		part_apply(k, &(SumPart){ WEIGHTS_OUT, out, own, imm(0), WARPGROUP_ROWS, 8 * out, h->sum + t->at_out });
 		if_end(e, none);
 	}
 	uint32_t at_once = in == MOST_TILES ? LEFT_TILES : 1;
@@ -662,9 +665,9 @@ static void task_apply(Kernel *k, const GroupTask *t)
 	}
 }
 
-void group_apply(Kernel *k, uint32_t group)
+void warpgroup_apply(Kernel *k, uint32_t group)
 {
-	uint32_t last = group == GROUP_SIDE ? GROUP_SIDE + 1 : GROUPS;
+	uint32_t last = group == WARPGROUP_SIDE ? WARPGROUP_SIDE + 1 : WARPGROUPS;
 
 	for (uint32_t g = group, end; g < last; g = end) {
 		GroupTask t = task_of(k, g);
@@ -673,5 +676,5 @@ void group_apply(Kernel *k, uint32_t group)
 		task_apply(k, &t);
 		if_end(k->e, others);
 	}
-	groups_publish(k);
+	async_proxy_fence(k);
 }

@@ -52,8 +52,8 @@ typedef struct EmitSource {
 	uint32_t copies;          /* floats of Job.copies */
 	bool test;                /* no gradient, no update */
 	bool bf16;                /* products in bf16, */
-	bool sided;               /* with SIDE_THREADS among the threads, */
-	bool grouped;             /* or with products of warpgroups */
+	bool adds_side_warps;     /* SIDE_THREADS of the threads are side warps, */
+	bool warpgroups;          /* or products are those of warpgroups */
 	uint32_t slice[2];        /* bf16: rows of a slice, for each kind of leaves */
 	bool images;              /* lists by input of all leaves are in Job.images: */
 	bool makes_images;        /* the kernel that makes them */
@@ -441,12 +441,12 @@ void deferred_score_row(Kernel *k, Reg row); /* a whole warp; rows of lanes */
 void tally_leaf(Kernel *k, Reg fresh);    /* one warp; fresh: P, or an integer: always */
 uint64_t tally_bytes(const Kernel *k);    /* of shared memory, which make it faster; 0: they do not */
 void tally_update(Kernel *k, Reg update); /* one warp: joins tallies of leaves; update: its address */
-typedef struct TallyAhead {
+typedef struct TallyPrefetch {
 	Reg lane, epoch, done, leaves, ends, to, field, is_field; /* field: of the epoch's tally, by lanes */
 	Reg first;                                                /* tally of the first leaf, or 0 */
-} TallyAhead;
-TallyAhead tally_ahead(Kernel *k, Reg update); /* the same in two parts: what is known before leaves are tallied */
-void tally_finish(Kernel *k, const TallyAhead *a);
+} TallyPrefetch;
+TallyPrefetch tally_prefetch(Kernel *k, Reg update); /* the same in two parts: what is known before leaves are tallied */
+void tally_finish(Kernel *k, const TallyPrefetch *a);
 /* P: may the tally of an epoch end the job? No error is below 0, no share above 1. */
 Reg tally_decides(Kernel *k);
 
@@ -573,7 +573,7 @@ Reg add_field(Emit *e, Reg a, Reg b, Reg is_double); /* tally.c */
 /* Leaves are cut into slices, whose sums are added one after the other: of 128 rows, or of 32 where the update has one
  * leaf, so that a single leaf is divided among more blocks. */
 enum { BF16_SLICES = 16 };
-/* Threads of a block that do what no update waits for, besides the usual ones, if EmitSource.sided. */
+/* Threads of a block that do what no update waits for, besides the usual ones, if EmitSource.adds_side_warps. */
 enum { SIDE_THREADS = 128 };
 static inline uint32_t bf16_slice_rows(uint32_t leaves) { return leaves > 1 ? 128 : 32; }
 
@@ -584,7 +584,7 @@ bool has_floats(const Kernel *k, uint32_t buf, uint32_t col); /* are these colum
 bool has_bf16(const Kernel *k, uint32_t buf, uint32_t col);
 /* Column col + column of a row, rounded. */
 void bf16_store(Kernel *k, Reg row, Reg column, uint32_t buf, uint32_t col, Reg value, Reg stores);
-void bf16_weights(Kernel *k);
+void bf16_weights_stage(Kernel *k);
 void bf16_leaf(Kernel *k, Reg update, Reg leaves, const struct Barriers *b);
 void bf16_prefetch(Kernel *k, Reg update, Reg staged);
 void bf16_update(Kernel *k, Reg update, Reg next, Reg staged, const struct Barriers *b);

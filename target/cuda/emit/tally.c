@@ -376,10 +376,10 @@ static Reg lane_field(Emit *e, Reg x, uint32_t i)
 }
 
 /* All that does not depend on the leaves is loaded before they are there. */
-TallyAhead tally_ahead(Kernel *k, Reg update)
+TallyPrefetch tally_prefetch(Kernel *k, Reg update)
 {
 	Emit *e = k->e;
-	TallyAhead a = { .lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), .field = reg(e, REG_D), .first = imm(0) };
+	TallyPrefetch a = { .lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), .field = reg(e, REG_D), .first = imm(0) };
 	Reg result = POINTER(k, result);
 
 	a.epoch = load(e, REG_R, "ld.global.u32", result, offsetof(JobResult, epoch));
@@ -393,7 +393,7 @@ TallyAhead tally_ahead(Kernel *k, Reg update)
 	return a;
 }
 
-void tally_finish(Kernel *k, const TallyAhead *a)
+void tally_finish(Kernel *k, const TallyPrefetch *a)
 {
 	Emit *e = k->e;
 	Reg result = POINTER(k, result), sum = reg(e, REG_D), field[FIELDS];
@@ -435,7 +435,7 @@ void tally_finish(Kernel *k, const TallyAhead *a)
 
 void tally_update(Kernel *k, Reg update)
 {
-	TallyAhead a = tally_ahead(k, update);
+	TallyPrefetch a = tally_prefetch(k, update);
 
 	tally_finish(k, &a);
 }

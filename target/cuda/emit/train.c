@@ -492,10 +492,10 @@ static void stop_check(Kernel *k, Reg update, uint32_t done)
 	Reg infinite = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, infinite));
 	Reg ends = load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch));
 
-	if ((k->bf16 && k->bf16->once && !k->bf16->apart) || k->regular) { /* under way while the next update begins */
+	if ((k->bf16 && k->bf16->single_slice && !k->bf16->side_warps) || k->regular) { /* under way while the next update begins */
 		weights_stage(k);
 		if (k->bf16)
-			bf16_weights(k);
+			bf16_weights_stage(k);
 	}
 	infinite = op3(e, REG_R, "selp.u32", infinite, imm(0), op2(e, REG_P, "setp.ne.u32", ends, imm(0)));
 	stop = op2(e, REG_R, "or.b32", stop, infinite);
@@ -516,7 +516,7 @@ static void apart_check(Kernel *k, Reg update, uint32_t done, Reg i, Reg in_cycl
 {
 	Emit *e = k->e;
 	uint32_t inside = k->s->solo ? if_begin(e, op2(e, REG_P, "setp.ne.u32", k->bf16->ends, imm(0))) : 0;
-	bool counts = k->bf16->grouped; /* warpgroups that compute do not count updates */
+	bool counts = k->bf16->warpgroups; /* warpgroups that compute do not count updates */
 
 	if (counts)
 		ins(e, "@$ st.shared.v2.u64 [$+#], {$, $}", same(e, k->tid, imm(k->s->threads - SIDE_THREADS)), k->memory,
@@ -527,7 +527,7 @@ static void apart_check(Kernel *k, Reg update, uint32_t done, Reg i, Reg in_cycl
 		update = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", in_cycle, imm(sizeof(DeviceUpdate))),
 		             POINTER(k, update));
 	}
-	if (!k->bf16->once) /* else it is asked in the next one */
+	if (!k->bf16->single_slice) /* else it is asked in the next one */
 		stop_check(k, update, done);
 	if (k->s->solo)
 		if_end(e, inside);
@@ -617,20 +617,20 @@ static void updates_emit(Kernel *k)
 		weights_stage(k);
 		weights_pad(k);
 	}
-	if (k->bf16 && k->bf16->once && !k->bf16->apart) {
+	if (k->bf16 && k->bf16->single_slice && !k->bf16->side_warps) {
 		bf16_prefetch(k, POINTER(k, update), staged);
 		weights_stage(k);
-		bf16_weights(k);
+		bf16_weights_stage(k);
 	}
-	if (k->bf16 && (k->bf16->direct || k->bf16->apart)) {
+	if (k->bf16 && (k->bf16->single_block || k->bf16->side_warps)) {
 		weights_stage(k);
-		bf16_weights(k);
+		bf16_weights_stage(k);
 		bf16_kept_move(k, false);
-		if (k->bf16->apart)
+		if (k->bf16->side_warps)
 			bf16_side_begin(k, POINTER(k, update));
 		ins(e, "cp.async.wait_all");
-		if (k->bf16->grouped)
-			groups_publish(k);
+		if (k->bf16->warpgroups)
+			async_proxy_fence(k);
 		barrier_block(e);
 	}
 	Coming coming = { 0 };
@@ -644,18 +644,18 @@ static void updates_emit(Kernel *k)
 		coming = coming_records(k, i, in_cycle, cycle);
 	if (s->solo)
 		k->verdicts_asked = op2(e, REG_P, "setp.ge.u64", i, POINTER(k, verdicts_from));
-	if (!s->test && !(k->bf16 && k->bf16->apart) && !found) {
+	if (!s->test && !(k->bf16 && k->bf16->side_warps) && !found) {
 		Reg param = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, param));
 		ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), param, P_COUNT * 8));
 	}
 	Reg ends = s->solo && !k->bf16 && !found
 	               ? load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch))
 	               : imm(0);
-	bool early = k->kept || k->regular || (k->bf16 && (k->bf16->direct || k->bf16->once));
+	bool early = k->kept || k->regular || (k->bf16 && (k->bf16->single_block || k->bf16->single_slice));
 	if (!early) { /* else they are there, or under way */
 		weights_stage(k);
 		if (k->bf16)
-			bf16_weights(k);
+			bf16_weights_stage(k);
 	}
 	if (k->overlaid)
 		lists_pad(k);
@@ -669,11 +669,11 @@ static void updates_emit(Kernel *k)
 		update_general(k, update, &b);
 	else if (s->tiled)
 		update_tiled(k, update, &b);
-	else if (k->bf16 && k->bf16->apart)
+	else if (k->bf16 && k->bf16->side_warps)
 		bf16_side_update(k, update, next_update(k, in_cycle, cycle), &b, done);
-	else if (k->bf16 && k->bf16->direct)
+	else if (k->bf16 && k->bf16->single_block)
 		bf16_single_block(k, update, staged, &b);
-	else if (k->bf16 && k->bf16->once)
+	else if (k->bf16 && k->bf16->single_slice)
 		bf16_update(k, update, next_update(k, in_cycle, cycle), staged, &b);
 	else if (k->bf16)
 		update_leaves(k, update, staged, &b);
@@ -683,7 +683,7 @@ static void updates_emit(Kernel *k)
 		update_posted(k, update, staged, &b);
 	else
 		update_leaves(k, update, staged, &b);
-	if (k->bf16 && k->bf16->apart)
+	if (k->bf16 && k->bf16->side_warps)
 		apart_check(k, update, done, i, in_cycle);
 	else if (s->solo && !k->bf16)
 		epoch_check(k, update, found ? coming_ends(k, coming.record) : ends, done);
@@ -698,7 +698,7 @@ static void updates_emit(Kernel *k)
 		ins(e, "cp.async.wait_all");
 	if (k->bulk_rows) /* inputs of the next update: no block ends while copies write to its memory */
 		bulk_rows_wait(k);
-	if (k->bf16 && k->bf16->direct)
+	if (k->bf16 && k->bf16->single_block)
 		bf16_weights_store(k);
 	if (k->kept) {
 		barrier_block(e);

@@ -7,9 +7,9 @@ enum { PREPARED_PANELS = 8 };
 
 static Reg number_load(Kernel *k, uint32_t p)
 {
-	if (k->bf16 && k->bf16->apart)
-		return load(k->e, REG_G, "ld.shared.f64", add(k->e, k->memory, k->bf16->numbers_offset),
-		            k->bf16->at_numbers + p * 8);
+	if (k->bf16 && k->bf16->side_warps)
+		return load(k->e, REG_G, "ld.shared.f64", add(k->e, k->memory, k->bf16->params_offset),
+		            k->bf16->at_params + p * 8);
 	return load(k->e, REG_G, "ld.global.nc.f64", k->param, p * 8);
 }
 
