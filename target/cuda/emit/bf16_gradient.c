@@ -1,223 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* bf16: gradients. In: rounded activations and deltas of a chunk of rows. Out: the sum of a slice of a leaf in global
- * memory, or the update itself. Must hold: rows are added in steps of 16, in order; a leaf of which one block has all
- * slices adds their sums one after the other.
+/* bf16: gradients by mma. In: bf16 activations and deltas of a chunk of rows. Out: the sum of a slice of a leaf, in
+ * global memory; single_block: the update. Must hold: rows are added in steps of 16, in order; the slices of a leaf are
+ * added one after the other.
  *
- * A sum is the product of the transposed columns of one side with those of the other: ldmatrix transposes both. Counts
- * of cycles, for 128 rows, 204 x 60 and 61 x 26 weights, 16 warps of 2 x 4 tiles: 8 steps, each 16 x 16 of shared
- * memory and 16 / 4 x 8 x 6.4 of tensor cores. */
+ * A gradient is the transpose of one operand's columns times the other's columns; ldmatrix transposes both. Cycles for
+ * 128 rows, 204 x 60 and 61 x 26 weights, 16 warps of 2 x 4 tiles: 8 steps, each 16 x 16 of shared memory and
+ * 16 / 4 x 8 x 6.4 of tensor cores. */
 #include "bf16_emit.h"
 
-enum { TURN_ROWS = 32, STEPS = 2 }; /* STEPS: of a turn */
-
-/* ---- inputs that are all 0 or 1 ----
- *
- * Of a bit for each input of a row, where bit_place puts it, fragments of 0 and 1 in bf16 are made in registers. A row
- * takes 32 bytes where 203 inputs in bf16 take 416, and fragments take no bandwidth of shared memory. Gradients need
- * words of an input, a bit for each of 32 rows: bits_transpose makes them, squares of 32 x 32 bits at a time; or they find
- * them in words of rows. */
-
-/* ONE: 1 in bf16; SPARE: bytes that tiles read past the last input; WORD: inputs of a word. */
-enum { SQUARE = 32, ONE = 0x3f80, SPARE = 256, WORD = 32 };
-
-const InputColumns *bit_columns(const Kernel *k, uint32_t buf, uint32_t col)
-{
-	return k->bf16->bits ? input_of(k, buf, col) : NULL;
-}
-
-/* All that steps read of inputs begins with the first column of a part. */
-void bits_plan(Kernel *k)
-{
-	const EmitSource *s = k->s;
-
-	k->bf16->bits = false;
-	k->bf16->bits_row = k->bf16->transposed_row = 0;
-	if (!s->job->data.bits_row || s->tiled)
-		return;
-	for (uint32_t i = 0; i < s->list->steps; i++) {
-		const DeviceStep *d = &s->step[i];
-		Access a[8];
-		uint32_t n = d->kind == STEP_ONE || d->kind == STEP_LOAD ? 0 : step_access(k, d, a);
-		for (uint32_t x = 0; x < n; x++) {
-			const InputColumns *in = input_of(k, a[x].buf, a[x].col);
-			bool operand = d->kind == STEP_GRADIENT || (d->kind == STEP_PRODUCT && !x);
-			if (in && (!operand || a[x].col != in->col))
-				return;
-		}
-	}
-	k->bf16->bits = true;
-	k->bf16->bits_row = s->job->data.bits_row * 4;
-	if (!k->bf16->warpgroups) /* there, few loads are worth the memory */
-		k->bf16->bits_row = (k->bf16->bits_row / 16 | 1) * 16;
-	k->bf16->transposed_row = s->job->data.bits_row * SQUARE * 4;
-}
-
-/* Blocks with side threads take gradients from words of rows. */
-bool has_transposed_bits(const Kernel *k) { return k->bf16->bits && !k->s->test && !k->s->adds_side_warps; }
-
-uint64_t bits_bytes(const Kernel *k, uint32_t rows) { return (uint64_t)k->bf16->bits_row * rows; }
-
-uint64_t transposed_bytes(const Kernel *k, uint32_t rows)
-{
-	return has_transposed_bits(k) ? ceil_div(rows, SQUARE) * k->bf16->transposed_row + SPARE : 0;
-}
-
-/* Of the chunk, under way. */
-void bits_stage(Kernel *k)
-{
-	Emit *e = k->e;
-	const Bf16 *h = k->bf16;
-	uint32_t each = k->s->job->data.bits_row / 4;
-
-	remark(e, "inputs, a bit each");
-	Loop l = loop_begin(e, k->tid, mul(e, k->my_rows, each), k->s->threads);
-	Reg row = divide(e, l.i, each), part = modulo(e, l.i, each, row), number = reg(e, REG_R);
-	case_load(k, number, add(e, k->row0, row), less(e, row, k->my_rows));
-	ins(e, "cp.async.cg.shared.global [$+#], [$], 16", mad(e, row, h->bits_row, mad(e, part, 16, k->memory)),
-	    h->at_bits, place(e, place(e, POINTER(k, data.bits), number, each * 16), part, 16));
-	loop_end(e, &l);
-}
-
-Reg bit_column(Emit *e, Reg place)
-{
-	Reg pair = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", place, imm(1)), imm(6));
-	Reg eight = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", place, imm(3)), imm(3));
-
-	return add(e, add(e, pair, eight), op2(e, REG_R, "shr.u32", place, imm(4)));
-}
-
-void squares_transpose(Kernel *k, Reg *x, uint32_t count)
-{
-	static const uint32_t low[] = { 0x0000ffff, 0x00ff00ff, 0x0f0f0f0f, 0x33333333, 0x55555555 };
-	Emit *e = k->e;
-
-	for (uint32_t d = 16, i = 0; d; d /= 2, i++) {
-		Reg upper = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", k->bf16->lane, imm(d)), imm(0));
-		Reg kept = op3(e, REG_R, "selp.u32", imm(~low[i]), imm(low[i]), upper);
-		Reg shift = op3(e, REG_R, "selp.u32", imm(32 - d), imm(d), upper), changed = op1(e, REG_R, "not.b32", kept);
-		Reg y[SQUARES_AT_ONCE];
-		for (uint32_t n = 0; n < count; n++)
-			y[n] = lanes_xor(e, x[n], d);
-		for (uint32_t n = 0; n < count; n++) {
-			Reg z = op2(e, REG_R, "and.b32", op3(e, REG_R, "shf.l.wrap.b32", y[n], y[n], shift), changed);
-			x[n] = op2(e, REG_R, "or.b32", op2(e, REG_R, "and.b32", x[n], kept), z);
-		}
-	}
-}
-
-/* Words of inputs from words of rows, up to `most` squares at a time for each warp from `first` on: instructions of one
- * wait for each other, those of several are under way together. */
-void bits_transpose(Kernel *k, uint32_t first, uint32_t most)
-{
-	Emit *e = k->e;
-	const Bf16 *h = k->bf16;
-	uint32_t words = k->s->job->data.bits_row, squares = (uint32_t)ceil_div(k->block_rows, SQUARE) * words;
-	uint32_t warps = k->s->threads / 32 - first, each = min_u32(most, max_u32(1, squares / warps));
-
-	if (!has_transposed_bits(k))
-		return;
-	remark(e, "words of inputs");
-	uint32_t there = 0;
-	if (h->single_slice) {
-		there = unless_begin(e, op2(e, REG_P, "setp.eq.u64", h->staged_leaf, h->transposed_leaf));
-		ins(e, "mov.u64 $, $", h->transposed_leaf, h->staged_leaf);
-	}
-	Reg col = bit_column(e, h->lane), x[SQUARES_AT_ONCE], number[SQUARES_AT_ONCE];
-	Loop l = loop_begin(e, add(e, h->warp, imm(-first)), imm(squares), warps * each);
-	for (uint32_t i = 0; i < each; i++) {
-		number[i] = i ? add(e, l.i, imm(i * warps)) : l.i;
-		Reg at = i ? op2(e, REG_R, "min.u32", number[i], imm(squares - 1)) : number[i];
-		Reg down = divide(e, at, words), word = modulo(e, at, words, down);
-		Reg row = op2(e, REG_R, "min.u32", mad(e, down, SQUARE, col), imm(k->block_rows - 1));
-		x[i] = load(e, REG_R, "ld.shared.u32", mad(e, row, h->bits_row, mad(e, word, 4, cases_memory(k))), h->at_bits);
-	}
-	for (uint32_t i = 0; i < each; i++)
-		squares_transpose(k, x + i, 1);
-	for (uint32_t i = 0; i < each; i++) {
-		uint32_t past = i ? if_begin(e, less(e, number[i], imm(squares))) : 0;
-		ins(e, "st.shared.u32 [$+#], $", mad(e, number[i], SQUARE * 4, mad(e, col, 4, k->memory)), h->at_transposed,
-		    x[i]);
-		if (i)
-			if_end(e, past);
-	}
-	loop_end(e, &l);
-	if (h->single_slice)
-		if_end(e, there);
-}
-
-static Reg pair_of_bits(Emit *e, Reg x, uint32_t pair)
-{
-	Reg both = op2(e, REG_R, "and.b32", x, imm(0x00010001u << pair));
-
-	return op2(e, REG_R, "mul.lo.u32", both, imm(ONE >> pair));
-}
-
-/* 32 of what is summed, for two steps, of the `count` tiles of 8 columns or rows that the lane's words are of. */
-void bits_fragments(Kernel *k, const Reg *word, uint32_t count, Reg f[2][4])
-{
-	for (uint32_t r = 0; r < count; r++) {
-		Reg x = op2(k->e, REG_R, "shr.u32", word[r], k->bf16->bits_shift);
-		for (uint32_t pair = 0; pair < 4; pair++)
-			f[pair / 2][pair % 2 * count + r] = pair_of_bits(k->e, x, pair);
-	}
-}
-
-/* Address of the lane's words: of row `row` of a product. */
-Reg bits_row_at(Kernel *k, const InputColumns *in, Reg row)
-{
-	const Bf16 *h = k->bf16;
-
-	return add(k->e, mad(k->e, add(k->e, row, h->row_of_lane), h->bits_row, cases_memory(k)),
-	           imm(h->at_bits + 4 * in->word));
-}
-
-/* Of input `input` of the part, for the first rows. */
-Reg bits_input_at(Kernel *k, const InputColumns *in, Reg input)
-{
-	const Bf16 *h = k->bf16;
-
-	return add(k->e, mad(k->e, add(k->e, input, h->row_of_lane), 4, k->memory), imm(h->at_transposed + 128 * in->word));
-}
-
-/* From words of rows: a lane takes those of two, and finds four of its inputs in a half of each. */
-
-/* Those from input `input` on, a multiple of 8, up to the end of its word, or whole words. */
-BitsInputs bits_inputs(Kernel *k, const InputColumns *in, Reg input)
-{
-	Emit *e = k->e;
-	const Bf16 *h = k->bf16;
-	Reg odd = op2(e, REG_P, "setp.ne.u32", op2(e, REG_R, "and.b32", h->row_of_lane, imm(1)), imm(0));
-	Reg word = op2(e, REG_R, "shr.u32", input, imm(5)), tile = op2(e, REG_R, "and.b32", divide(e, input, 8), imm(3));
-	BitsInputs x = { .half = op3(e, REG_R, "selp.u32", imm(0x7632), imm(0x5410), odd), .at = reg(e, REG_R) };
-
-	x.shift = mad(e, op2(e, REG_R, "shr.u32", h->row_of_lane, imm(1)), 4, tile); /* bit_place */
-	ins(e, "add.u32 $, $, #", x.at, mad(e, h->col_of_lane, h->bits_row, mad(e, word, 4, cases_memory(k))),
-	    h->at_bits + 4 * in->word);
-	return x;
-}
-
-/* Fragments of rows `row` .. row + 15, for `count` tiles of 8 inputs, from tile `first` on: of the first 8 rows, and of
- * the others. */
-void bits_rows(Kernel *k, const BitsInputs *x, uint32_t row, uint32_t first, uint32_t count, Reg (*f)[2])
-{
-	Emit *e = k->e;
-
-	for (uint32_t t = 0, end; t < count; t = end)
-		for (uint32_t r = 0; r < 2; r++) {
-			uint32_t word = (first + t) / (WORD / 8);
-			Reg two[2];
-			for (uint32_t i = 0; i < 2; i++)
-				two[i] = load(e, REG_R, "ld.shared.u32", x->at, (row + 8 * r + i) * k->bf16->bits_row + 4 * word);
-			Reg both = op2(e, REG_R, "shr.u32", op3(e, REG_R, "prmt.b32", two[0], two[1], x->half), x->shift);
-			for (end = t; end < count && (first + end) / (WORD / 8) == word; end++)
-				f[end][r] = pair_of_bits(e, both, (first + end) % (WORD / 8));
-		}
-}
+enum { UNROLLED_ROWS = 32, STEPS = 2 }; /* of an iteration: rows, steps of 16 */
 
 /* ---- plan ---- */
 
-/* Tiles that a narrow matrix does not have go to the other side, up to `most` of them. Where inputs are bits, tiles of
- * a task are in one word, or have whole ones. */
+/* A matrix narrower than the task's tiles gets more of them in the other direction, `most` in all. Where inputs are
+ * bits, the tiles of a task lie in one word, or are whole words. */
 static void task_fit(const Kernel *k, const DeviceStep *g, uint32_t most, Bf16Task *t)
 {
 	t->wide = min_u32(t->wide, (uint32_t)ceil_div(g->cols, 8));
@@ -250,8 +46,8 @@ static uint32_t tasks_of(const Kernel *k, uint32_t high, uint32_t wide, Bf16Task
 	return all;
 }
 
-/* Cycles of 16 rows: instructions of a scheduler, of which 0.7 a cycle are issued; shared memory; tensor cores. Where
- * inputs are bits, a tile of them takes five instructions and hardly any shared memory. */
+/* Cost model: cycles of 16 rows, the most of instruction issue (0.7 a cycle and scheduler), shared memory and tensor
+ * cores. A tile of inputs that are bits takes five instructions and hardly any shared memory. */
 static double step_cycles(const Kernel *k, uint32_t at_once, uint32_t high, uint32_t wide)
 {
 	const DeviceStep *g = &k->s->step[k->s->list->gradient];
@@ -292,8 +88,8 @@ typedef struct GradientTask {
 	const DeviceStep *step;
 	const Bf16Task *task;
 	Reg row, col; /* of the lane's first sum in the matrix */
-	Reg a, b;     /* addresses of fragments in row 0, */
-	bool bits[2]; /* or where they are among inputs */
+	Reg a, b;     /* addresses of the operands' fragments in row 0 */
+	bool bits[2]; /* operands are inputs of one bit: a, b; without transposed words, their places: */
 	BitsInputs in[2];
 	uint32_t end; /* label */
 } GradientTask;
@@ -339,10 +135,10 @@ static GradientTask gradient_begin(Kernel *k, uint32_t number, uint32_t round, b
 
 static uint32_t tiles_of(const GradientTask *x) { return x->task->high * x->task->wide; }
 
-/* Tiles first .. first + count - 1 of a side. */
-typedef struct Tiled {
+/* Tiles first .. first + count - 1 of one direction. */
+typedef struct TileRange {
 	uint32_t first, count;
-} Tiled;
+} TileRange;
 
 static void sums_new(Kernel *k, Reg (*sum)[4], uint32_t tiles)
 {
@@ -351,9 +147,9 @@ static void sums_new(Kernel *k, Reg (*sum)[4], uint32_t tiles)
 			sum[i][n] = reg(k->e, REG_F);
 }
 
-/* Tiles of `some` of both sides, of 32 rows in two steps. a, b: fragments for both. */
-static void tiles_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], Tiled down, Tiled across, Reg (*a)[STEPS][4],
-                      Reg (*b)[STEPS][2])
+/* Adds 32 rows in two steps, for a range of tiles. a, b: fragments of both steps */
+static void tiles_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], TileRange down, TileRange across,
+                      Reg (*a)[STEPS][4], Reg (*b)[STEPS][2])
 {
 	for (uint32_t step = 0; step < STEPS; step++)
 		for (uint32_t i = 0; i < down.count * across.count; i++) {
@@ -362,8 +158,8 @@ static void tiles_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], Tiled dow
 		}
 }
 
-/* Fragments of tiles of the matrix' rows, for both steps. */
-static void down_load(Kernel *k, const GradientTask *x, Tiled t, Reg (*a)[STEPS][4])
+/* Fragments of tiles down the matrix, for both steps. */
+static void down_load(Kernel *k, const GradientTask *x, TileRange t, Reg (*a)[STEPS][4])
 {
 	for (uint32_t step = 0; step < STEPS; step++) {
 		Reg f[2 * TILES_HIGH][2];
@@ -378,8 +174,8 @@ static void down_load(Kernel *k, const GradientTask *x, Tiled t, Reg (*a)[STEPS]
 	}
 }
 
-/* Of its columns: two, or all where inputs are bits. */
-static void across_load(Kernel *k, const GradientTask *x, Tiled t, Reg (*b)[STEPS][2])
+/* Across it: of two tiles, or of all where inputs are bits. */
+static void across_load(Kernel *k, const GradientTask *x, TileRange t, Reg (*b)[STEPS][2])
 {
 	for (uint32_t step = 0; step < STEPS; step++) {
 		Reg f[TILES_WIDE][2], pair[4];
@@ -393,30 +189,30 @@ static void across_load(Kernel *k, const GradientTask *x, Tiled t, Reg (*b)[STEP
 	}
 }
 
-/* 32 rows, a pair of tiles across after the other, so that few sums are there besides those of the leaf. */
-static void rows_add(Kernel *k, const GradientTask *x, Reg (*sum)[4])
+/* 32 rows, one pair of tiles across at a time, so that few fragments are live besides the sums. */
+static void rows_add_by_pairs(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 {
 	uint32_t wide = x->task->wide;
-	Tiled down = { 0, x->task->high };
+	TileRange down = { 0, x->task->high };
 	Reg a[TILES_HIGH][STEPS][4], b[TILES_WIDE][STEPS][2];
 
 	down_load(k, x, down, a);
 	if (x->bits[1])
-		across_load(k, x, (Tiled){ 0, wide }, b);
+		across_load(k, x, (TileRange){ 0, wide }, b);
 	for (uint32_t j = 0; j < wide; j += 2) {
-		Tiled two = { j, min_u32(2, wide - j) };
+		TileRange two = { j, min_u32(2, wide - j) };
 		if (!x->bits[1])
 			across_load(k, x, two, b + j);
 		tiles_add(k, x, sum, down, two, a, b + j);
 	}
 	for (uint32_t side = 0; side < 2; side++) {
 		Reg at = x->bits[side] ? x->in[side].at : side ? x->b : x->a;
-		ins(k->e, "add.u32 $, $, #", at, at, TURN_ROWS * (x->bits[side] ? k->bf16->bits_row : k->bf16->row));
+		ins(k->e, "add.u32 $, $, #", at, at, UNROLLED_ROWS * (x->bits[side] ? k->bf16->bits_row : k->bf16->row));
 	}
 }
 
-/* 32 rows, in two steps, where words of inputs are there. start: what the first adds to. */
-static void turned_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], const Reg *start)
+/* 32 rows, with transposed words of inputs. start: NULL, or what the first step adds to */
+static void rows_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], const Reg *start)
 {
 	uint32_t row = k->bf16->row;
 	Reg a[4][2][4], b[8][2], of_bits[8][2][4], word[2];
@@ -430,7 +226,7 @@ static void turned_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], const Re
 		word[0] = load(k->e, REG_R, "ld.shared.u32", x->b, 32 * j);
 		bits_fragments(k, word, 1, of_bits[j]);
 	}
-	for (uint32_t step = 0; step < TURN_ROWS / 16; step++) {
+	for (uint32_t step = 0; step < UNROLLED_ROWS / 16; step++) {
 		for (uint32_t h = 0; !x->bits[0] && h < x->task->high; h++)
 			fragments_load(k, a[h][step], 4, true, x->a, 16 * step * row + 32 * h);
 		for (uint32_t j = 0; !x->bits[1] && j < x->task->wide; j += 2)
@@ -440,8 +236,8 @@ static void turned_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], const Re
 				multiply_add(k->e, sum[h * x->task->wide + j], a[h][step], x->bits[1] ? of_bits[j][step] : b[j],
 				             step ? NULL : start);
 	}
-	ins(k->e, "add.u32 $, $, #", x->a, x->a, x->bits[0] ? k->bf16->transposed_row : TURN_ROWS * row);
-	ins(k->e, "add.u32 $, $, #", x->b, x->b, x->bits[1] ? k->bf16->transposed_row : TURN_ROWS * row);
+	ins(k->e, "add.u32 $, $, #", x->a, x->a, x->bits[0] ? k->bf16->transposed_row : UNROLLED_ROWS * row);
+	ins(k->e, "add.u32 $, $, #", x->b, x->b, x->bits[1] ? k->bf16->transposed_row : UNROLLED_ROWS * row);
 }
 
 static void sums_fill(Emit *e, Reg (*sum)[4], uint32_t tiles, Reg value)
@@ -451,7 +247,7 @@ static void sums_fill(Emit *e, Reg (*sum)[4], uint32_t tiles, Reg value)
 			ins(e, "mov.f32 $, $", sum[i][n], value);
 }
 
-/* Of a slice that has no rows: -0, which changes no sum. */
+/* A slice without rows is -0, which changes no sum. */
 static Reg first_value(Kernel *k)
 {
 	return op3(k->e, REG_F, "selp.f32", imm_f(0), imm_f(-0.0f), less(k->e, k->bf16->first, k->rows));
@@ -459,11 +255,11 @@ static Reg first_value(Kernel *k)
 
 /* ---- sums of a slice ---- */
 
-/* for the pairs of columns of a task that are there: row 8 r, tile j */
+/* Two adjacent columns of a lane. */
 typedef struct Pair {
 	Reg row, col; /* in the matrix */
-	Reg real;
-	Reg at; /* place in the panel */
+	Reg real;     /* P: they are weights */
+	Reg at;       /* place in the panel */
 } Pair;
 
 static Pair pair_of(Kernel *k, const GradientTask *x, uint32_t tile, uint32_t r)
@@ -477,7 +273,7 @@ static Pair pair_of(Kernel *k, const GradientTask *x, uint32_t tile, uint32_t r)
 	return p;
 }
 
-/* Where the sum of this slice is. */
+/* Address of the sum of this slice, in the layout of the weights. */
 static Reg slice_sum(Kernel *k)
 {
 	Emit *e = k->e;
@@ -486,7 +282,7 @@ static Reg slice_sum(Kernel *k)
 	return op3(e, REG_D, "mad.wide.u32", number, imm((uint32_t)k->s->job->floats * 4), POINTER(k, sum));
 }
 
-/* As they are in registers. */
+/* As tiles: four floats of each lane are contiguous. */
 static void tiles_store(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 {
 	Emit *e = k->e;
@@ -538,7 +334,7 @@ static void sums_apply(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 	rule_tiles(k, k->numbers, &k->s->panel[x->step->panel], &tiles);
 }
 
-/* ---- what others call ---- */
+/* ---- the gradient of a slice ---- */
 
 static uint32_t gradients(const Kernel *k) { return k->s->list->steps - k->s->list->gradient; }
 
@@ -563,25 +359,25 @@ void bf16_sums_begin(Kernel *k)
 	sums_fill(k->e, h->sum, most, h->single_block ? imm_f(-0.0f) : first_value(k));
 }
 
-/* All rows of the chunk, 32 at a time; those past the last are 0. */
+/* All rows of the chunk, 32 an iteration; rows past the last are 0. */
 static void chunk_add(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 {
 	Emit *e = k->e;
 	Reg slice[WARP_TILES][4], zero[4];
-	Loop l = loop_begin(e, imm(0), k->my_rows, TURN_ROWS);
+	Loop l = loop_begin(e, imm(0), k->my_rows, UNROLLED_ROWS);
 
-	if (k->bf16->single_block) { /* a slice has 32 rows */
+	if (k->bf16->single_block) { /* slices of 32 rows */
 		for (uint32_t n = 0; n < 4; n++)
 			zero[n] = op1(e, REG_F, "mov.f32", imm_f(0));
 		sums_new(k, slice, tiles_of(x));
-		turned_add(k, x, slice, zero);
+		rows_add(k, x, slice, zero);
 		for (uint32_t i = 0; i < tiles_of(x); i++)
 			for (uint32_t n = 0; n < 4; n++)
 				ins(e, "add.rn.ftz.f32 $, $, $", sum[i][n], sum[i][n], slice[i][n]);
 	} else if (k->s->adds_side_warps) {
-		rows_add(k, x, sum);
+		rows_add_by_pairs(k, x, sum);
 	} else {
-		turned_add(k, x, sum, NULL);
+		rows_add(k, x, sum, NULL);
 	}
 	loop_end(e, &l);
 }
