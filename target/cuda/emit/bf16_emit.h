@@ -149,6 +149,11 @@ enum { STEPS_KNOWN = 16 };                                /* steps of 16 sources
 void fragments_load(Kernel *k, Reg *f, uint32_t matrices, bool transposed, Reg at, uint32_t offset); /* ldmatrix */
 void two_load(Emit *e, Reg v[2], Reg at, uint32_t offset); /* floats of shared memory */
 void multiply_add(Emit *e, const Reg sum[4], const Reg a[4], const Reg b[2], const Reg *start); /* mma */
+/* Accumulators: of a tile of 16 x 8, a lane has two columns of two rows 8 apart. */
+void mma_sums_new(Emit *e, Reg (*sum)[4], uint32_t tiles);
+void mma_sums_fill(Emit *e, Reg (*sum)[4], uint32_t tiles, Reg value);
+void mma_sums_add(Emit *e, Reg (*to)[4], Reg (*from)[4], uint32_t tiles);
+void mma_zeros_new(Emit *e, Reg zero[4]); /* a tile of 0 that sums may begin with */
 /* Sums of a product that a warp has. */
 typedef struct Sums {
 	Reg sum[WARP_TILES][4]; /* [high][wide] */

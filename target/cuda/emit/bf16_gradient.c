@@ -140,13 +140,6 @@ typedef struct TileRange {
 	uint32_t first, count;
 } TileRange;
 
-static void sums_new(Kernel *k, Reg (*sum)[4], uint32_t tiles)
-{
-	for (uint32_t i = 0; i < tiles; i++)
-		for (uint32_t n = 0; n < 4; n++)
-			sum[i][n] = reg(k->e, REG_F);
-}
-
 /* Adds 32 rows in two steps, for a range of tiles. a, b: fragments of both steps */
 static void tiles_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], TileRange down, TileRange across,
                       Reg (*a)[STEPS][4], Reg (*b)[STEPS][2])
@@ -238,13 +231,6 @@ static void rows_add(Kernel *k, const GradientTask *x, Reg (*sum)[4], const Reg 
 	}
 	ins(k->e, "add.u32 $, $, #", x->a, x->a, x->bits[0] ? k->bf16->transposed_row : UNROLLED_ROWS * row);
 	ins(k->e, "add.u32 $, $, #", x->b, x->b, x->bits[1] ? k->bf16->transposed_row : UNROLLED_ROWS * row);
-}
-
-static void sums_fill(Emit *e, Reg (*sum)[4], uint32_t tiles, Reg value)
-{
-	for (uint32_t i = 0; i < tiles; i++)
-		for (uint32_t n = 0; n < 4; n++)
-			ins(e, "mov.f32 $, $", sum[i][n], value);
 }
 
 /* A slice without rows is -0, which changes no sum. */
@@ -355,8 +341,8 @@ void bf16_sums_begin(Kernel *k)
 	if (h->rounds > 1 || k->s->test)
 		return;
 	h->sum = (Reg(*)[4])NEW(&k->s->cx->scratch, 4 * (size_t)most + 1, Reg);
-	sums_new(k, h->sum, most);
-	sums_fill(k->e, h->sum, most, h->single_block ? imm_f(-0.0f) : first_value(k));
+	mma_sums_new(k->e, h->sum, most);
+	mma_sums_fill(k->e, h->sum, most, h->single_block ? imm_f(-0.0f) : first_value(k));
 }
 
 /* All rows of the chunk, 32 an iteration; rows past the last are 0. */
@@ -367,13 +353,10 @@ static void chunk_add(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 	Loop l = loop_begin(e, imm(0), k->my_rows, UNROLLED_ROWS);
 
 	if (k->bf16->single_block) { /* slices of 32 rows */
-		for (uint32_t n = 0; n < 4; n++)
-			zero[n] = op1(e, REG_F, "mov.f32", imm_f(0));
-		sums_new(k, slice, tiles_of(x));
+		mma_zeros_new(e, zero);
+		mma_sums_new(k->e, slice, tiles_of(x));
 		rows_add(k, x, slice, zero);
-		for (uint32_t i = 0; i < tiles_of(x); i++)
-			for (uint32_t n = 0; n < 4; n++)
-				ins(e, "add.rn.ftz.f32 $, $, $", sum[i][n], sum[i][n], slice[i][n]);
+		mma_sums_add(e, sum, slice, tiles_of(x));
 	} else if (k->s->adds_side_warps) {
 		rows_add_by_pairs(k, x, sum);
 	} else {
@@ -394,8 +377,8 @@ void bf16_sums_add(Kernel *k, Reg chunk)
 			GradientTask x = gradient_begin(k, i, round, true);
 			Reg own[WARP_TILES][4], (*sum)[4] = h->rounds > 1 ? own : h->sum;
 			if (h->rounds > 1) {
-				sums_new(k, own, tiles_of(&x));
-				sums_fill(e, own, tiles_of(&x), first_value(k));
+				mma_sums_new(k->e, own, tiles_of(&x));
+				mma_sums_fill(e, own, tiles_of(&x), first_value(k));
 				uint32_t fresh = if_begin(e, op2(e, REG_P, "setp.ne.u32", chunk, imm(0)));
 				sums_move(k, &x, own, false);
 				if_end(e, fresh);

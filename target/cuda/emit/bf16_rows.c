@@ -35,6 +35,30 @@ void multiply_add(Emit *e, const Reg sum[4], const Reg a[4], const Reg b[2], con
 	    sum[0], sum[1], sum[2], sum[3], a[0], a[1], a[2], a[3], b[0], b[1], start[0], start[1], start[2], start[3]);
 }
 
+void mma_sums_new(Emit *e, Reg (*sum)[4], uint32_t tiles)
+{
+	for (uint32_t i = 0; i < 4 * tiles; i++)
+		sum[i / 4][i % 4] = reg(e, REG_F);
+}
+
+void mma_sums_fill(Emit *e, Reg (*sum)[4], uint32_t tiles, Reg value)
+{
+	for (uint32_t i = 0; i < 4 * tiles; i++)
+		ins(e, "mov.f32 $, $", sum[i / 4][i % 4], value);
+}
+
+void mma_sums_add(Emit *e, Reg (*to)[4], Reg (*from)[4], uint32_t tiles)
+{
+	for (uint32_t i = 0; i < 4 * tiles; i++)
+		ins(e, "add.rn.ftz.f32 $, $, $", to[i / 4][i % 4], to[i / 4][i % 4], from[i / 4][i % 4]);
+}
+
+void mma_zeros_new(Emit *e, Reg zero[4])
+{
+	for (uint32_t i = 0; i < 4; i++)
+		zero[i] = op1(e, REG_F, "mov.f32", imm_f(0));
+}
+
 /* ---- tasks ---- */
 
 /* Of all warps together: steps of 16 sources, each bound by shared memory, tensor cores or the latency of a warp; then

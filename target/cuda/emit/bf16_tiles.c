@@ -224,13 +224,6 @@ static void warp_step(Kernel *k, const Tile *t, const WarpTile *w, Reg a, Reg b,
 			multiply_add(k->e, sum[h * t->wide + j], fa[h], fb[j], start);
 }
 
-static void sums_new(Emit *e, Reg (*sum)[4], uint32_t tiles)
-{
-	for (uint32_t i = 0; i < tiles; i++)
-		for (uint32_t n = 0; n < 4; n++)
-			sum[i][n] = reg(e, REG_F);
-}
-
 /* ---- products ---- */
 
 /* A thread's copies of 16 bytes to each piece. */
@@ -433,7 +426,7 @@ void bf16_product_tiles(Kernel *k, uint32_t number)
 		ins(e, "sub.s32 $, $, #", left, left, (uint32_t)DEEP);
 		ring_advance(e, t, put, bytes);
 	}
-	sums_new(e, sum, t->high * t->wide);
+	mma_sums_new(e, sum, t->high * t->wide);
 	Reg row0 = add(e, add(e, at.row, w.row), k->bf16->row_of_lane),
 		col0 = add(e, add(e, at.col, w.col), k->bf16->col_of_lane);
 	product_begin(k, s, t, row0, col0, sum);
@@ -494,20 +487,6 @@ static uint32_t gradient_copies(Kernel *k, const DeviceStep *s, const Tile *t, c
 	return count;
 }
 
-static void sums_add(Emit *e, uint32_t tiles, Reg (*to)[4], Reg (*from)[4])
-{
-	for (uint32_t i = 0; i < tiles; i++)
-		for (uint32_t n = 0; n < 4; n++)
-			ins(e, "add.rn.ftz.f32 $, $, $", to[i][n], to[i][n], from[i][n]);
-}
-
-static void sums_fill(Emit *e, uint32_t tiles, Reg (*to)[4], float value)
-{
-	for (uint32_t i = 0; i < tiles; i++)
-		for (uint32_t n = 0; n < 4; n++)
-			ins(e, "mov.f32 $, $", to[i][n], imm_f(value));
-}
-
 /* A piece has two slices of 32 rows, or is half of one of 128: its sums join those of the leaf when it is complete. */
 static void piece_add(Kernel *k, const Tile *t, const WarpTile *w, Reg get, uint32_t slice, Reg row, Reg (*part)[4],
                       Reg (*sum)[4])
@@ -519,15 +498,15 @@ static void piece_add(Kernel *k, const Tile *t, const WarpTile *w, Reg get, uint
 	for (uint32_t step = 0; step < DEEP / 16; step++) {
 		warp_step(k, t, w, a, b, step, part, NULL);
 		if (slice <= DEEP && (step + 1) * 16 % slice == 0) {
-			sums_add(e, tiles, sum, part);
-			sums_fill(e, tiles, part, 0);
+			mma_sums_add(e, sum, part, tiles);
+			mma_sums_fill(e, part, tiles, imm_f(0));
 		}
 	}
 	if (slice > DEEP) {
 		Reg next = op2(e, REG_R, "and.b32", add(e, row, imm(DEEP)), imm(slice - 1));
 		uint32_t more = unless_begin(e, op2(e, REG_P, "setp.ne.u32", next, imm(0)));
-		sums_add(e, tiles, sum, part);
-		sums_fill(e, tiles, part, 0);
+		mma_sums_add(e, sum, part, tiles);
+		mma_sums_fill(e, part, tiles, imm_f(0));
 		if_end(e, more);
 	}
 }
@@ -543,9 +522,9 @@ static void gradient_leaf(Kernel *k, const DeviceStep *s, const Tile *t, const W
 	Reg put = op1(e, REG_R, "mov.u32", imm(0)), get = op1(e, REG_R, "mov.u32", imm(0));
 	Reg next = op1(e, REG_R, "mov.u32", leaf.first), end = add(e, leaf.first, leaf.count), part[8][4];
 
-	sums_new(e, part, tiles);
-	sums_fill(e, tiles, part, 0);
-	sums_fill(e, tiles, sum, -0.0f);
+	mma_sums_new(e, part, tiles);
+	mma_sums_fill(e, part, tiles, imm_f(0));
+	mma_sums_fill(e, sum, tiles, imm_f(-0.0f));
 	for (uint32_t i = 0; i + 1 < t->ring; i++) {
 		rows_issue(k, from, copy, copies, put, next, end);
 		ins(e, "add.u32 $, $, #", next, next, (uint32_t)DEEP);
@@ -565,7 +544,7 @@ static void gradient_leaf(Kernel *k, const DeviceStep *s, const Tile *t, const W
 	if (slice > DEEP) { /* rows that end in the first half of a slice */
 		Reg rest = op2(e, REG_R, "and.b32", add(e, leaf.count, imm(UINT32_MAX)), imm(slice - 1));
 		uint32_t none = if_begin(e, less(e, rest, imm(DEEP)));
-		sums_add(e, tiles, sum, part);
+		mma_sums_add(e, sum, part, tiles);
 		if_end(e, none);
 	}
 	ins(e, "cp.async.wait_all");
@@ -584,17 +563,17 @@ static void gradient_step(Kernel *k, uint32_t number, uint32_t kind)
 	remark(e, "gradient %u x %u, bf16: %u x %u warps with %u x 16 rows by %u x 8", s->depth, s->cols, t->down,
 	       t->across, t->high, t->wide);
 	for (uint32_t i = 0; i < MOST_SETS; i++)
-		sums_new(e, stack[i], tiles);
+		mma_sums_new(e, stack[i], tiles);
 	WarpTile w = warp_begin(k, s, t);
 	TileAt at = tile_begin(k, s->depth, s->cols, tile_rows(t), tile_cols(t));
 	uint32_t copies = gradient_copies(k, s, t, &at, copy);
 	for (uint32_t n = 0; n < leaves; n++) {
 		gradient_leaf(k, s, t, &w, copy, copies, k->s->slice[kind], leaf_rows(k, leaves, n), stack[depth++]);
 		for (uint32_t l = 0; n >> l & 1; l++, depth--)
-			sums_add(e, tiles, stack[depth - 2], stack[depth - 1]);
+			mma_sums_add(e, stack[depth - 2], stack[depth - 1], tiles);
 	}
 	for (; depth > 1; depth--)
-		sums_add(e, tiles, stack[depth - 2], stack[depth - 1]);
+		mma_sums_add(e, stack[depth - 2], stack[depth - 1], tiles);
 	uint32_t idle = if_begin(e, w.works);
 	RulePairs pairs = { .count = 2 * tiles };
 	for (uint32_t i = 0; i < tiles; i++)

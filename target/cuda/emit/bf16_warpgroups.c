@@ -299,28 +299,12 @@ static void left_products(Kernel *k, const LeftPlaces *p, uint32_t row, Reg (*su
 {
 	Reg f[2][4], b[4], zero[4];
 
-	for (uint32_t n = 0; n < 4; n++)
-		zero[n] = op1(k->e, REG_F, "mov.f32", imm_f(0));
+	mma_zeros_new(k->e, zero);
 	inputs_make(k, p->bits, row, f);
 	for (uint32_t step = 0; step < SLICE_STEPS; step++) {
 		fragments_load(k, b, 4, true, p->cols, (row + 16 * step) * k->bf16->row);
 		for (uint32_t j = 0; j < LEFT_TILES; j++)
 			multiply_add(k->e, sum[j], f[step], b + 2 * j, step ? NULL : zero);
-	}
-}
-
-static void sums_new(Kernel *k, Reg (*sum)[4], uint32_t tiles)
-{
-	for (uint32_t i = 0; i < 4 * tiles; i++)
-		sum[i / 4][i % 4] = reg(k->e, REG_F);
-}
-
-/* Added to sums of tiles from `first` on. */
-static void slice_join(Kernel *k, uint32_t first, uint32_t tiles, Reg (*slice)[4])
-{
-	for (uint32_t i = 0; i < 4 * tiles; i++) {
-		Reg s = k->bf16->sum[first + i / 4][i % 4];
-		ins(k->e, "add.rn.ftz.f32 $, $, $", s, s, slice[i / 4][i % 4]);
 	}
 }
 
@@ -334,10 +318,9 @@ static void left_add(Kernel *k, const GroupTask *t)
 	Reg slice[MOST_SLICES][LEFT_TILES][4], f[MOST_SLICES][2][4], b[4], zero[4];
 
 	uint32_t some = if_begin(e, op2(e, REG_P, "setp.gt.u32", k->my_rows, imm(SLICE * (slices - 1)))); /* all */
-	for (uint32_t n = 0; n < 4; n++)
-		zero[n] = op1(e, REG_F, "mov.f32", imm_f(0));
+	mma_zeros_new(e, zero);
 	for (uint32_t i = 0; i < slices; i++) {
-		sums_new(k, slice[i], LEFT_TILES);
+		mma_sums_new(k->e, slice[i], LEFT_TILES);
 		inputs_make(k, left.bits, SLICE * i, f[i]);
 	}
 	for (uint32_t step = 0; step < SLICE_STEPS; step++)
@@ -347,14 +330,14 @@ static void left_add(Kernel *k, const GroupTask *t)
 				multiply_add(e, slice[i][j], f[i][step], b + 2 * j, step ? NULL : zero);
 		}
 	for (uint32_t i = 0; i < slices; i++)
-		slice_join(k, t->at_left, LEFT_TILES, slice[i]);
+		mma_sums_add(e, k->bf16->sum + t->at_left, slice[i], LEFT_TILES);
 	ins(e, "bra L#", end);
 	if_end(e, some);
 	for (uint32_t i = 0; i + 1 < slices; i++) {
 		ins(e, "@$ bra L#", op2(e, REG_P, "setp.le.u32", k->my_rows, imm(SLICE * i)), end);
-		sums_new(k, slice[i], LEFT_TILES);
+		mma_sums_new(k->e, slice[i], LEFT_TILES);
 		left_products(k, &left, SLICE * i, slice[i]);
-		slice_join(k, t->at_left, LEFT_TILES, slice[i]);
+		mma_sums_add(e, k->bf16->sum + t->at_left, slice[i], LEFT_TILES);
 	}
 	label_here(e, end);
 }
@@ -376,7 +359,7 @@ static void slices_add(Kernel *k, const GroupTask *t)
 	}
 	for (uint32_t row = 0; row < k->block_rows; row += SLICE) {
 		ins(e, "@$ bra L#", op2(e, REG_P, "setp.le.u32", k->my_rows, imm(row)), end);
-		sums_new(k, slice, t->at_left);
+		mma_sums_new(k->e, slice, t->at_left);
 		products_begin(e);
 		if (t->inputs)
 			inputs_products(k, row, f, slice);
@@ -386,7 +369,7 @@ static void slices_add(Kernel *k, const GroupTask *t)
 		if (t->inputs && row + SLICE < k->block_rows)
 			bits_fragments(k, word[row / SLICE + 1], 2, f);
 		products_wait(e, 0);
-		slice_join(k, 0, t->at_left, slice);
+		mma_sums_add(e, k->bf16->sum, slice, t->at_left);
 	}
 	label_here(e, end);
 }
