@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /* bf16: products and gradients of warpgroups (wgmma, compute capability 9.0), where one block has all of the network.
  * In: operands of rows in registers; weights, activations and deltas in shared memory. Out: sums with the bits of mma,
- * which takes half as long again; the update.
+ * in two thirds of the time; the update.
  *
- * Matrices in shared memory are tiles of 8 x 8 numbers, 128 bytes, rows of 16 bytes: what a warp has in registers of
- * 8 x 8 sums is, rounded, 32 words that follow each other. A tile serves both sides: descriptors say which is summed.
+ * Matrices in shared memory are core matrices of 8 x 8 elements, 128 bytes, with rows of 16 bytes: the 8 x 8 sums of a
+ * warp, rounded, are 32 contiguous words. A core matrix serves as either operand: the descriptor says which of its
+ * dimensions is summed over.
  *
- * Who adds gradients: of weights from inputs, whose bits become operands in registers, each of three warpgroups has 64
- * inputs by all units, the last of them also up to 16 inputs past these, by mma; of weights to outputs, side threads.
- * Slices of 32 rows are added one after the other. Must hold: stores are published (async_proxy_fence) before the
- * barrier after which products read them. */
+ * Gradients: of the input weights, each of three warpgroups has 64 inputs by all hidden units, with bits of inputs
+ * expanded to operands in registers; the last one also has up to 16 remaining inputs, the tail, by mma. Side warps have
+ * those of the output weights. Slices of 32 rows are added one after the other. Must hold: async_proxy_fence lies between
+ * stores and the barrier after which products read them. */
 #include "bf16_emit.h"
 #include "units.h"
 
 enum {
 	WARPGROUP_WARPS = WARPGROUP_THREADS / 32,
 	MOST_TILES = 8,
-	LEFT_TILES = 2,
+	TAIL_TILES = 2,
 	SLICE = 32,
 	SLICE_STEPS = SLICE / 16,
 	MOST_SLICES = 4
 };
-enum { WEIGHTS_IN, WEIGHTS_OUT, GRADIENTS }; /* gradients */
+enum { INPUT_WEIGHTS, OUTPUT_WEIGHTS, GRADIENTS }; /* gradients */
 
 static const DeviceStep *gradient(const Kernel *k, uint32_t i) { return &k->s->step[k->s->list->gradient + i]; }
 static const DevicePanel *panel(const Kernel *k, uint32_t i) { return &k->s->panel[gradient(k, i)->panel]; }
 
-/* Columns of rows whose products are summed: of sources, and deltas of targets. A panel has either as its rows. */
+/* Operands of a gradient: activations of sources, deltas of targets. The rows of the panel are either. */
 typedef struct Sides {
 	uint32_t sources, source_buf, source_col, targets, target_buf, target_col;
 	bool by_target;
@@ -41,18 +42,18 @@ static Sides sides(const Kernel *k, uint32_t i)
 	return (Sides){ g->depth, g->a, g->a_col, g->cols, g->c, g->c_col, false };
 }
 
-/* Here, rows of a gradient are sources, columns targets. */
+/* In this file, rows of a gradient are sources, columns targets. */
 static uint32_t rows_tiles(const Kernel *k, uint32_t i) { return (uint32_t)ceil_div(sides(k, i).sources, 16); }
 static uint32_t columns_tiles(const Kernel *k, uint32_t i) { return (uint32_t)ceil_div(sides(k, i).targets, 8); }
 
-/* Inputs, 64 at a time: a few past the last are left. */
+/* Blocks of 64 inputs. Up to 16 remaining inputs are the tail; more of them are a block. */
 static uint32_t input_blocks(const Kernel *k)
 {
-	uint32_t all = sides(k, WEIGHTS_IN).sources;
+	uint32_t all = sides(k, INPUT_WEIGHTS).sources;
 
 	return all / WARPGROUP_ROWS + (all % WARPGROUP_ROWS > 16);
 }
-static bool inputs_left(const Kernel *k) { return sides(k, WEIGHTS_IN).sources > WARPGROUP_ROWS * input_blocks(k); }
+static bool has_tail(const Kernel *k) { return sides(k, INPUT_WEIGHTS).sources > WARPGROUP_ROWS * input_blocks(k); }
 static const InputColumns *input_bits(const Kernel *k, uint32_t i)
 {
 	Sides s = sides(k, i);
@@ -73,9 +74,10 @@ static bool panel_fits(const Kernel *k, uint32_t i)
 bool warpgroup_gradients_fit(const Kernel *k)
 {
 	return k->s->list->steps - k->s->list->gradient == GRADIENTS && k->s->job->panels == GRADIENTS &&
-	       input_bits(k, WEIGHTS_IN) && !input_bits(k, WEIGHTS_OUT) && columns_tiles(k, WEIGHTS_IN) <= MOST_TILES &&
-	       columns_tiles(k, WEIGHTS_OUT) <= MOST_TILES / 2 && rows_tiles(k, WEIGHTS_OUT) <= WARPGROUP_WARPS &&
-	       input_blocks(k) && input_blocks(k) <= WARPGROUPS && panel_fits(k, WEIGHTS_IN) && panel_fits(k, WEIGHTS_OUT);
+	       input_bits(k, INPUT_WEIGHTS) && !input_bits(k, OUTPUT_WEIGHTS) &&
+	       columns_tiles(k, INPUT_WEIGHTS) <= MOST_TILES && columns_tiles(k, OUTPUT_WEIGHTS) <= MOST_TILES / 2 &&
+	       rows_tiles(k, OUTPUT_WEIGHTS) <= WARPGROUP_WARPS && input_blocks(k) && input_blocks(k) <= WARPGROUPS &&
+	       panel_fits(k, INPUT_WEIGHTS) && panel_fits(k, OUTPUT_WEIGHTS);
 }
 
 uint32_t warpgroup_row_threads(const Kernel *k)
@@ -98,17 +100,17 @@ void warpgroups_begin(Kernel *k)
 
 void async_proxy_fence(Kernel *k) { ins(k->e, "fence.proxy.async.shared::cta"); }
 
-static void products_begin(Emit *e) { ins(e, "wgmma.fence.sync.aligned"); }
-static void products_commit(Emit *e) { ins(e, "wgmma.commit_group.sync.aligned"); }
-static void products_wait(Emit *e, uint32_t left) { ins(e, "wgmma.wait_group.sync.aligned #", left); }
+static void wgmma_fence(Emit *e) { ins(e, "wgmma.fence.sync.aligned"); }
+static void wgmma_commit(Emit *e) { ins(e, "wgmma.commit_group.sync.aligned"); }
+static void wgmma_wait_group(Emit *e, uint32_t left) { ins(e, "wgmma.wait_group.sync.aligned #", left); }
 
-/* Tiles from byte `at` on: so many bytes from one to the next in the depth, and across it. */
-typedef struct Tiled {
+/* An operand in shared memory. Bytes: of its first core matrix, from one to the next along the depth, and across it. */
+typedef struct MatrixOperand {
 	uint32_t at, deep, across;
-	bool transposed; /* rows of a tile are of one depth */
-} Tiled;
+	bool transposed; /* a row of a core matrix has one depth */
+} MatrixOperand;
 
-static Reg descriptor(Kernel *k, const Tiled *t)
+static Reg descriptor(Kernel *k, const MatrixOperand *t)
 {
 	Emit *e = k->e;
 	Reg low = add(e, k->bf16->wgmma_base, imm(t->at / 16 | t->deep / 16 << 16)), d = reg(e, REG_D);
@@ -117,12 +119,12 @@ static Reg descriptor(Kernel *k, const Tiled *t)
 	return d;
 }
 
-/* 16 of the depth. a: registers, or tiles of a_tiled; keeps: added to what the sums are */
-static void product(Kernel *k, Reg (*sum)[4], uint32_t tiles, const Reg *a, const Tiled *a_tiled, const Tiled *b,
-                    bool keeps)
+/* A depth of 16. a: registers; NULL: a_matrix. keeps: adds to the sums, else sets them */
+static void wgmma_issue(Kernel *k, Reg (*sum)[4], uint32_t tiles, const Reg *a, const MatrixOperand *a_matrix,
+                        const MatrixOperand *b, bool keeps)
 {
 	Emit *e = k->e;
-	Reg b_at = descriptor(k, b), a_at = a ? b_at : descriptor(k, a_tiled);
+	Reg b_at = descriptor(k, b), a_at = a ? b_at : descriptor(k, a_matrix);
 
 	buf_printf(&e->text, "\twgmma.mma_async.sync.aligned.m64n%uk16.f32.bf16.bf16 {", 8 * tiles);
 	for (uint32_t i = 0; i < 4 * tiles; i++)
@@ -130,24 +132,24 @@ static void product(Kernel *k, Reg (*sum)[4], uint32_t tiles, const Reg *a, cons
 	if (a)
 		ins(e, "}, {$, $, $, $}, $, #, 1, 1, #", a[0], a[1], a[2], a[3], b_at, keeps, b->transposed);
 	else
-		ins(e, "}, $, $, #, 1, 1, #, #", a_at, b_at, keeps, a_tiled->transposed, b->transposed);
+		ins(e, "}, $, $, #, 1, 1, #, #", a_at, b_at, keeps, a_matrix->transposed, b->transposed);
 }
 
 /* ---- products of rows ---- */
 
-static Tiled weights_tiled(Kernel *k, const DeviceStep *s, uint32_t step)
+static MatrixOperand weights_operand(Kernel *k, const DeviceStep *s, uint32_t step)
 {
 	const Bf16Region *w = bf16_region(k, s);
 	uint32_t eight = 8 * w->pitch, tile = bf16_tile_stride(k);
 
 	if (s->after != AFTER_DELTAS) /* sums over sources */
-		return (Tiled){ w->at + 2 * eight * step, eight, tile, true };
-	return (Tiled){ w->at + 2 * tile * step, tile, eight, false };
+		return (MatrixOperand){ w->at + 2 * eight * step, eight, tile, true };
+	return (MatrixOperand){ w->at + 2 * tile * step, tile, eight, false };
 }
 
 static bool from_zero(const Kernel *k, const DeviceStep *s) { return s->start == k->s->job->zero; }
 
-/* Operands of two steps are made of bits while products of those before are under way. */
+/* Bits of two steps are expanded while the products of the previous two are in flight. */
 void wgmma_from_bits(Kernel *k, const DeviceStep *s, Reg row, uint32_t tiles, Reg (*sum)[4])
 {
 	Emit *e = k->e;
@@ -160,31 +162,31 @@ void wgmma_from_bits(Kernel *k, const DeviceStep *s, Reg row, uint32_t tiles, Re
 	for (uint32_t step = 0; step < steps; step += 2) {
 		Reg f[2][4];
 		bits_fragments(k, word[step], 2, f);
-		products_begin(e);
+		wgmma_fence(e);
 		for (uint32_t i = 0; i < 2 && step + i < steps; i++) {
-			Tiled b = weights_tiled(k, s, step + i);
-			product(k, sum, tiles, f[i], NULL, &b, step + i || !from_zero(k, s));
+			MatrixOperand b = weights_operand(k, s, step + i);
+			wgmma_issue(k, sum, tiles, f[i], NULL, &b, step + i || !from_zero(k, s));
 		}
-		products_commit(e);
+		wgmma_commit(e);
 		if (step)
-			products_wait(e, 1);
+			wgmma_wait_group(e, 1);
 	}
-	products_wait(e, 0);
+	wgmma_wait_group(e, 0);
 }
 
 void wgmma_step(Kernel *k, const DeviceStep *s, uint32_t step, Reg (*a)[2], uint32_t tiles, Reg (*sum)[4])
 {
-	Tiled b = weights_tiled(k, s, step);
+	MatrixOperand b = weights_operand(k, s, step);
 	Reg f[4];
 
 	for (uint32_t i = 0; i < 4; i++)
 		f[i] = a[2 * step + i / 2][i % 2];
-	products_begin(k->e);
-	product(k, sum, tiles, f, NULL, &b, step || !from_zero(k, s));
-	products_commit(k->e);
+	wgmma_fence(k->e);
+	wgmma_issue(k, sum, tiles, f, NULL, &b, step || !from_zero(k, s));
+	wgmma_commit(k->e);
 }
 
-void wgmma_wait_all(Kernel *k) { products_wait(k->e, 0); }
+void wgmma_wait_all(Kernel *k) { wgmma_wait_group(k->e, 0); }
 
 void wgmma_from_registers(Kernel *k, const DeviceStep *s, Reg (*a)[2], uint32_t tiles, Reg (*sum)[4])
 {
@@ -195,35 +197,35 @@ void wgmma_from_registers(Kernel *k, const DeviceStep *s, Reg (*a)[2], uint32_t 
 
 /* ---- gradients ---- */
 
-/* What a warpgroup has of the gradients; a warp has tiles of their sums, one part after the other. */
+/* Gradients that a warpgroup has. Tiles of a warp, in Bf16.sum: of its block of inputs, of outputs, of the tail. */
 typedef struct GroupTask {
-	bool inputs, left, outputs;      /* weights from 64 inputs, from those that are left, to outputs */
-	uint32_t at_out, at_left, tiles; /* in Bf16.sum */
+	bool inputs, tail, outputs;
+	uint32_t at_out, at_tail, tiles; /* tiles: of all three */
 } GroupTask;
 
 static GroupTask task_of(const Kernel *k, uint32_t group)
 {
 	GroupTask t = { .inputs = group < input_blocks(k), .outputs = group == WARPGROUP_SIDE };
 
-	t.left = group == WARPGROUPS - 1 && inputs_left(k);
-	t.at_out = t.inputs ? columns_tiles(k, WEIGHTS_IN) : 0;
-	t.at_left = t.at_out + (t.outputs ? columns_tiles(k, WEIGHTS_OUT) : 0);
-	t.tiles = t.at_left + (t.left ? LEFT_TILES : 0);
+	t.tail = group == WARPGROUPS - 1 && has_tail(k);
+	t.at_out = t.inputs ? columns_tiles(k, INPUT_WEIGHTS) : 0;
+	t.at_tail = t.at_out + (t.outputs ? columns_tiles(k, OUTPUT_WEIGHTS) : 0);
+	t.tiles = t.at_tail + (t.tail ? TAIL_TILES : 0);
 	return t;
 }
 
-/* The one after those from this one on that have the same code. */
-static uint32_t groups_alike(const Kernel *k, uint32_t group)
+/* Consecutive warpgroups with equal tasks share their text: the first one after these. */
+static uint32_t task_end(const Kernel *k, uint32_t group)
 {
 	GroupTask t = task_of(k, group);
 	uint32_t end = group + 1;
 
-	while (end < WARPGROUPS && task_of(k, end).inputs == t.inputs && task_of(k, end).left == t.left)
+	while (end < WARPGROUPS && task_of(k, end).inputs == t.inputs && task_of(k, end).tail == t.tail)
 		end++;
 	return end;
 }
 
-/* if (the warp is of one of these warpgroups) */
+/* if (the warp is of warpgroups first .. end - 1) */
 static uint32_t if_groups(Kernel *k, uint32_t first, uint32_t end)
 {
 	Reg from = add(k->e, k->bf16->warp, imm(0u - WARPGROUP_WARPS * first));
@@ -233,12 +235,13 @@ static uint32_t if_groups(Kernel *k, uint32_t first, uint32_t end)
 
 static Reg warp_of_group(Kernel *k) { return op2(k->e, REG_R, "and.b32", k->bf16->warp, imm(WARPGROUP_WARPS - 1)); }
 
-/* Columns of rows, which are summed over. */
-static Tiled columns_tiled(const Kernel *k, uint32_t buf, uint32_t col, uint32_t row)
+/* Columns of the chunk's rows, from row `row` on; the depth is rows. */
+static MatrixOperand columns_operand(const Kernel *k, uint32_t buf, uint32_t col, uint32_t row)
 {
 	const Bf16 *h = k->bf16;
 
-	return (Tiled){ h->at_rows + bf16_column(k, buf, col) + row * h->row, 8 * h->row, bf16_tile_stride(k), true };
+	return (MatrixOperand){ h->at_rows + bf16_column(k, buf, col) + row * h->row, 8 * h->row, bf16_tile_stride(k),
+		                    true };
 }
 
 static void words_load(Kernel *k, Reg at, uint32_t row, Reg word[2])
@@ -247,7 +250,7 @@ static void words_load(Kernel *k, Reg at, uint32_t row, Reg word[2])
 		word[r] = load(k->e, REG_R, "ld.shared.u32", at, row / SLICE * k->bf16->transposed_row + 32 * r);
 }
 
-/* Operands of a slice, from words of inputs. */
+/* Operands of a slice, from bits of inputs. */
 static void inputs_make(Kernel *k, Reg at, uint32_t row, Reg f[2][4])
 {
 	Reg word[2];
@@ -258,44 +261,44 @@ static void inputs_make(Kernel *k, Reg at, uint32_t row, Reg f[2][4])
 
 static void inputs_products(Kernel *k, uint32_t row, Reg (*f)[4], Reg (*sum)[4])
 {
-	Sides s = sides(k, WEIGHTS_IN);
+	Sides s = sides(k, INPUT_WEIGHTS);
 
 	for (uint32_t step = 0; step < SLICE_STEPS; step++) {
-		Tiled deltas = columns_tiled(k, s.target_buf, s.target_col, row + 16 * step);
-		product(k, sum, columns_tiles(k, WEIGHTS_IN), f[step], NULL, &deltas, step);
+		MatrixOperand deltas = columns_operand(k, s.target_buf, s.target_col, row + 16 * step);
+		wgmma_issue(k, sum, columns_tiles(k, INPUT_WEIGHTS), f[step], NULL, &deltas, step);
 	}
 }
 
 static void outputs_products(Kernel *k, uint32_t row, Reg (*sum)[4])
 {
-	Sides s = sides(k, WEIGHTS_OUT);
+	Sides s = sides(k, OUTPUT_WEIGHTS);
 
 	for (uint32_t step = 0; step < SLICE_STEPS; step++) {
-		Tiled units = columns_tiled(k, s.source_buf, s.source_col, row + 16 * step);
-		Tiled deltas = columns_tiled(k, s.target_buf, s.target_col, row + 16 * step);
-		product(k, sum, columns_tiles(k, WEIGHTS_OUT), NULL, &units, &deltas, step);
+		MatrixOperand units = columns_operand(k, s.source_buf, s.source_col, row + 16 * step);
+		MatrixOperand deltas = columns_operand(k, s.target_buf, s.target_col, row + 16 * step);
+		wgmma_issue(k, sum, columns_tiles(k, OUTPUT_WEIGHTS), NULL, &units, &deltas, step);
 	}
 }
 
-/* Inputs that are left: address of their words, and of deltas of the warp's columns. */
-typedef struct LeftPlaces {
+/* The tail: addresses of its words, and of deltas of the warp's columns. */
+typedef struct TailPlaces {
 	Reg bits, cols;
-} LeftPlaces;
+} TailPlaces;
 
-static LeftPlaces left_places(Kernel *k)
+static TailPlaces tail_places(Kernel *k)
 {
 	Emit *e = k->e;
 	const Bf16 *h = k->bf16;
-	Sides s = sides(k, WEIGHTS_IN);
+	Sides s = sides(k, INPUT_WEIGHTS);
 	Reg lane = op2(e, REG_R, "and.b32", h->lane, imm(15)), eight = divide(e, h->lane, 16);
-	Reg tile = mad(e, warp_of_group(k), LEFT_TILES, eight);
+	Reg tile = mad(e, warp_of_group(k), TAIL_TILES, eight);
 	Reg cols = add(e, core_matrix_offset(e, h->row, lane, mul(e, tile, 8)), k->memory);
 
-	return (LeftPlaces){ bits_input_at(k, input_bits(k, WEIGHTS_IN), imm(WARPGROUP_ROWS * input_blocks(k))),
+	return (TailPlaces){ bits_input_at(k, input_bits(k, INPUT_WEIGHTS), imm(WARPGROUP_ROWS * input_blocks(k))),
 		                 add(e, cols, imm(h->at_rows + bf16_column(k, s.target_buf, s.target_col))) };
 }
 
-static void left_products(Kernel *k, const LeftPlaces *p, uint32_t row, Reg (*sum)[4])
+static void tail_products(Kernel *k, const TailPlaces *p, uint32_t row, Reg (*sum)[4])
 {
 	Reg f[2][4], b[4], zero[4];
 
@@ -303,73 +306,72 @@ static void left_products(Kernel *k, const LeftPlaces *p, uint32_t row, Reg (*su
 	inputs_make(k, p->bits, row, f);
 	for (uint32_t step = 0; step < SLICE_STEPS; step++) {
 		fragments_load(k, b, 4, true, p->cols, (row + 16 * step) * k->bf16->row);
-		for (uint32_t j = 0; j < LEFT_TILES; j++)
+		for (uint32_t j = 0; j < TAIL_TILES; j++)
 			multiply_add(k->e, sum[j], f[step], b + 2 * j, step ? NULL : zero);
 	}
 }
 
-/* Inputs that are left, before others: slices of a full chunk are under way together, as mma waits for products of
- * warpgroups. */
-static void left_add(Kernel *k, const GroupTask *t)
+/* The tail comes first, as mma waits for wgmma. All slices of a full chunk are interleaved. */
+static void tail_add(Kernel *k, const GroupTask *t)
 {
 	Emit *e = k->e;
 	uint32_t slices = k->block_rows / SLICE, end = label(e);
-	LeftPlaces left = left_places(k);
-	Reg slice[MOST_SLICES][LEFT_TILES][4], f[MOST_SLICES][2][4], b[4], zero[4];
+	TailPlaces tail = tail_places(k);
+	Reg slice[MOST_SLICES][TAIL_TILES][4], f[MOST_SLICES][2][4], b[4], zero[4];
 
 	uint32_t some = if_begin(e, op2(e, REG_P, "setp.gt.u32", k->my_rows, imm(SLICE * (slices - 1)))); /* all */
 	mma_zeros_new(e, zero);
 	for (uint32_t i = 0; i < slices; i++) {
-		mma_sums_new(k->e, slice[i], LEFT_TILES);
-		inputs_make(k, left.bits, SLICE * i, f[i]);
+		mma_sums_new(k->e, slice[i], TAIL_TILES);
+		inputs_make(k, tail.bits, SLICE * i, f[i]);
 	}
 	for (uint32_t step = 0; step < SLICE_STEPS; step++)
 		for (uint32_t i = 0; i < slices; i++) {
-			fragments_load(k, b, 4, true, left.cols, (SLICE * i + 16 * step) * k->bf16->row);
-			for (uint32_t j = 0; j < LEFT_TILES; j++)
+			fragments_load(k, b, 4, true, tail.cols, (SLICE * i + 16 * step) * k->bf16->row);
+			for (uint32_t j = 0; j < TAIL_TILES; j++)
 				multiply_add(e, slice[i][j], f[i][step], b + 2 * j, step ? NULL : zero);
 		}
 	for (uint32_t i = 0; i < slices; i++)
-		mma_sums_add(e, k->bf16->sum + t->at_left, slice[i], LEFT_TILES);
+		mma_sums_add(e, k->bf16->sum + t->at_tail, slice[i], TAIL_TILES);
 	ins(e, "bra L#", end);
 	if_end(e, some);
 	for (uint32_t i = 0; i + 1 < slices; i++) {
 		ins(e, "@$ bra L#", op2(e, REG_P, "setp.le.u32", k->my_rows, imm(SLICE * i)), end);
-		mma_sums_new(k->e, slice[i], LEFT_TILES);
-		left_products(k, &left, SLICE * i, slice[i]);
-		mma_sums_add(e, k->bf16->sum + t->at_left, slice[i], LEFT_TILES);
+		mma_sums_new(k->e, slice[i], TAIL_TILES);
+		tail_products(k, &tail, SLICE * i, slice[i]);
+		mma_sums_add(e, k->bf16->sum + t->at_tail, slice[i], TAIL_TILES);
 	}
 	label_here(e, end);
 }
 
-/* Operands of the next slice are made while products are under way. */
+/* Bits of the next slice are expanded while products are in flight. */
 static void slices_add(Kernel *k, const GroupTask *t)
 {
 	Emit *e = k->e;
 	uint32_t end = label(e);
 	Reg word[MOST_SLICES][2], f[2][4], slice[2 * MOST_TILES][4];
 
-	if (t->left)
-		left_add(k, t);
+	if (t->tail)
+		tail_add(k, t);
 	if (t->inputs) {
-		Reg bits = bits_input_at(k, input_bits(k, WEIGHTS_IN), mul(e, k->bf16->warp, 16));
-		for (uint32_t row = 0; row < k->block_rows; row += SLICE) /* all are under way together */
+		Reg bits = bits_input_at(k, input_bits(k, INPUT_WEIGHTS), mul(e, k->bf16->warp, 16));
+		for (uint32_t row = 0; row < k->block_rows; row += SLICE) /* all loads in flight together */
 			words_load(k, bits, row, word[row / SLICE]);
 		bits_fragments(k, word[0], 2, f);
 	}
 	for (uint32_t row = 0; row < k->block_rows; row += SLICE) {
 		ins(e, "@$ bra L#", op2(e, REG_P, "setp.le.u32", k->my_rows, imm(row)), end);
-		mma_sums_new(k->e, slice, t->at_left);
-		products_begin(e);
+		mma_sums_new(k->e, slice, t->at_tail);
+		wgmma_fence(e);
 		if (t->inputs)
 			inputs_products(k, row, f, slice);
 		if (t->outputs)
 			outputs_products(k, row, slice + t->at_out);
-		products_commit(e);
+		wgmma_commit(e);
 		if (t->inputs && row + SLICE < k->block_rows)
 			bits_fragments(k, word[row / SLICE + 1], 2, f);
-		products_wait(e, 0);
-		mma_sums_add(e, k->bf16->sum, slice, t->at_left);
+		wgmma_wait_group(e, 0);
+		mma_sums_add(e, k->bf16->sum, slice, t->at_tail);
 	}
 	label_here(e, end);
 }
@@ -380,7 +382,7 @@ void warpgroup_gradient(Kernel *k, uint32_t group)
 
 	for (uint32_t g = group, end; g < last; g = end) {
 		GroupTask t = task_of(k, g);
-		end = groups_alike(k, g);
+		end = task_end(k, g);
 		if (!t.tiles)
 			continue;
 		remark(k->e, "gradients by a warpgroup: %u tiles of a warp", t.tiles);
@@ -406,14 +408,14 @@ void rows_read_wait(Kernel *k) { ins(k->e, "bar.sync #, #", NAMED_ROWS_READ, (WA
 
 /* ---- weights ----
  *
- * Rounded ones are in tiles, rows are sources. Floats and rule state are as warps have sums of them: tiles of 16 x 8,
- * 512 bytes, 16 of a lane. */
+ * bf16 weights are core matrices, rows are sources. fp32 weights and rule state have the layout of accumulators: tiles
+ * of 16 x 8, 512 bytes, 16 of each lane. */
 
 enum { KEPT_TILE = 512 };
 
 static uint32_t kept_first(const Kernel *k, uint32_t number)
 {
-	return number == WEIGHTS_IN ? 0 : rows_tiles(k, WEIGHTS_IN) * columns_tiles(k, WEIGHTS_IN);
+	return number == INPUT_WEIGHTS ? 0 : rows_tiles(k, INPUT_WEIGHTS) * columns_tiles(k, INPUT_WEIGHTS);
 }
 
 static uint32_t variables(const Kernel *k)
@@ -430,7 +432,7 @@ void warpgroup_region(Bf16Region *r, bool by_target)
 
 void warpgroup_kept_plan(Kernel *k)
 {
-	uint32_t tiles = kept_first(k, WEIGHTS_OUT) + rows_tiles(k, WEIGHTS_OUT) * columns_tiles(k, WEIGHTS_OUT);
+	uint32_t tiles = kept_first(k, OUTPUT_WEIGHTS) + rows_tiles(k, OUTPUT_WEIGHTS) * columns_tiles(k, OUTPUT_WEIGHTS);
 
 	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
 		if (variables(k) >> v & 1)
@@ -445,7 +447,7 @@ Reg core_matrix_offset(Emit *e, uint32_t pitch, Reg row, Reg col)
 	return add(e, tile, here);
 }
 
-/* Between global and shared memory, one by one: when a job begins and ends. */
+/* Between global and shared memory, element by element: when a job begins and ends. */
 void warpgroup_kept_move(Kernel *k, bool out)
 {
 	Emit *e = k->e;
@@ -499,20 +501,20 @@ void warpgroup_weights_move(Kernel *k, bool out)
 
 /* ---- the update ---- */
 
-/* A part of a gradient: a tile of 16 rows, some tiles of 8 columns. */
+/* Part of a gradient: 16 rows by `tiles` tiles of 8 columns. */
 typedef struct SumPart {
 	uint32_t number, tiles;
 	Reg down, across;       /* first tile */
-	uint32_t rows, columns; /* its rows and columns are below these */
+	uint32_t rows, columns; /* bounds of the numbers of its rows and columns */
 	Reg (*sum)[4];
 } SumPart;
 
 typedef struct PartPlaces {
-	Reg kept, half; /* addresses of the lane's numbers in the first tile */
+	Reg kept, bf16; /* addresses of the lane's weights in the first tile: fp32, bf16 */
 	Reg row[2], col;
 	const Bf16Region *region;
-	const WeightRegion *start; /* that sums begin with */
-	bool has_last;             /* the last row, of weights from the true unit, may be among its rows */
+	const WeightRegion *start; /* weights from the true unit, which sums start with */
+	bool has_last;             /* the part may have the last row, that of the true unit */
 } PartPlaces;
 
 static PartPlaces part_places(Kernel *k, const SumPart *x)
@@ -531,25 +533,25 @@ static PartPlaces part_places(Kernel *k, const SumPart *x)
 	t.start = region_of(k, p->bias_across ? j->copies + p->copy + (uint64_t)p->bias * p->copy_row
 	                                      : j->w + p->at + (uint64_t)p->bias * p->row);
 	t.kept = add(e, mad(e, tile, KEPT_TILE, mul(e, h->lane, 16)), k->memory);
-	Reg half = mad(e, x->down, 16 * t.region->pitch, mad(e, x->across, bf16_tile_stride(k), k->memory));
-	t.half = add(e, mad(e, h->lane, 4, half), imm(t.region->at));
+	Reg rounded = mad(e, x->down, 16 * t.region->pitch, mad(e, x->across, bf16_tile_stride(k), k->memory));
+	t.bf16 = add(e, mad(e, h->lane, 4, rounded), imm(t.region->at));
 	for (uint32_t r = 0; r < 2; r++)
 		t.row[r] = add(e, mad(e, x->down, 16, h->row_of_lane), imm(8 * r));
 	t.col = mad(e, x->across, 8, h->col_of_lane);
 	return t;
 }
 
-/* New weights of a row of a tile: rounded; those from the true unit. */
+/* Stores two new weights of tile j, row 8 r: bf16, or the start of sums if they are from the true unit. */
 static void pair_store(Kernel *k, const SumPart *x, const PartPlaces *t, uint32_t j, uint32_t r, const Reg w[2])
 {
 	Emit *e = k->e;
 	const DevicePanel *p = panel(k, x->number);
 	uint32_t at = 8 * r * t->region->pitch + bf16_tile_stride(k) * j, columns = sides(k, x->number).targets;
 	bool checks = x->columns > columns;
-	Reg half = bf16_pair(e, w[0], w[1]), col = add(e, t->col, imm(8 * j)), is = reg(e, REG_P);
+	Reg pair = bf16_pair(e, w[0], w[1]), col = add(e, t->col, imm(8 * j)), is = reg(e, REG_P);
 
-	if (columns % 2) /* past the last is 0 */
-		half = op3(e, REG_R, "selp.u32", half, op2(e, REG_R, "and.b32", half, imm(0xffff)),
+	if (columns % 2) /* 0 past the last column */
+		pair = op3(e, REG_R, "selp.u32", pair, op2(e, REG_R, "and.b32", pair, imm(0xffff)),
 		           less(e, add(e, col, imm(1)), imm(columns)));
 	if (checks)
 		is = less(e, col, imm(columns));
@@ -560,12 +562,12 @@ static void pair_store(Kernel *k, const SumPart *x, const PartPlaces *t, uint32_
 		is = checks ? op2(e, REG_P, "and.pred", is, above) : above;
 	}
 	if (checks || t->has_last)
-		ins(e, "@$ st.shared.u32 [$+#], $", is, t->half, at, half);
+		ins(e, "@$ st.shared.u32 [$+#], $", is, t->bf16, at, pair);
 	else
-		ins(e, "st.shared.u32 [$+#], $", t->half, at, half);
+		ins(e, "st.shared.u32 [$+#], $", t->bf16, at, pair);
 }
 
-/* The rule for a tile. value: weights and state */
+/* Applies the rule to tile j. value: weights and state */
 static void tile_apply(Kernel *k, const PlaceNumbers *n, const SumPart *x, const PartPlaces *t, uint32_t j,
                        Reg value[2 + MAX_STATE][4], Reg finite)
 {
@@ -593,7 +595,7 @@ static void tile_apply(Kernel *k, const PlaceNumbers *n, const SumPart *x, const
 		pair_store(k, x, t, j, r, value[1] + 2 * r);
 }
 
-/* Loads of some tiles come first, so that they are under way together. */
+/* Loads of several tiles come first, so that they overlap. */
 static void part_apply(Kernel *k, const SumPart *x)
 {
 	enum { AT_ONCE = 4 };
@@ -627,23 +629,23 @@ static void task_apply(Kernel *k, const GroupTask *t)
 {
 	Emit *e = k->e;
 	const Bf16 *h = k->bf16;
-	uint32_t in = columns_tiles(k, WEIGHTS_IN), out = columns_tiles(k, WEIGHTS_OUT);
+	uint32_t in = columns_tiles(k, INPUT_WEIGHTS), out = columns_tiles(k, OUTPUT_WEIGHTS);
 	uint32_t full = WARPGROUP_WARPS * input_blocks(k);
 	Reg own = warp_of_group(k);
 
 	if (t->inputs)
-		part_apply(k, &(SumPart){ WEIGHTS_IN, in, h->warp, imm(0), 16 * full, 8 * in, h->sum });
+		part_apply(k, &(SumPart){ INPUT_WEIGHTS, in, h->warp, imm(0), 16 * full, 8 * in, h->sum });
 	if (t->outputs) {
-		uint32_t none = if_begin(e, less(e, own, imm(rows_tiles(k, WEIGHTS_OUT))));
-		part_apply(k, &(SumPart){ WEIGHTS_OUT, out, own, imm(0), WARPGROUP_ROWS, 8 * out, h->sum + t->at_out });
+		uint32_t none = if_begin(e, less(e, own, imm(rows_tiles(k, OUTPUT_WEIGHTS))));
+		part_apply(k, &(SumPart){ OUTPUT_WEIGHTS, out, own, imm(0), WARPGROUP_ROWS, 8 * out, h->sum + t->at_out });
 		if_end(e, none);
 	}
-	uint32_t at_once = in == MOST_TILES ? LEFT_TILES : 1;
-	for (uint32_t j = 0; t->left && j < LEFT_TILES; j += at_once) {
-		Reg across = add(e, mul(e, own, LEFT_TILES), imm(j));
+	uint32_t at_once = in == MOST_TILES ? TAIL_TILES : 1;
+	for (uint32_t j = 0; t->tail && j < TAIL_TILES; j += at_once) {
+		Reg across = add(e, mul(e, own, TAIL_TILES), imm(j));
 		uint32_t none = if_begin(e, less(e, across, imm(in)));
-		part_apply(
-			k, &(SumPart){ WEIGHTS_IN, at_once, imm(full), across, 16 * (full + 1), 8 * in, h->sum + t->at_left + j });
+		part_apply(k, &(SumPart){ INPUT_WEIGHTS, at_once, imm(full), across, 16 * (full + 1), 8 * in,
+		                          h->sum + t->at_tail + j });
 		if_end(e, none);
 	}
 }
@@ -654,7 +656,7 @@ void warpgroup_apply(Kernel *k, uint32_t group)
 
 	for (uint32_t g = group, end; g < last; g = end) {
 		GroupTask t = task_of(k, g);
-		end = groups_alike(k, g);
+		end = task_end(k, g);
 		uint32_t others = if_groups(k, g, end);
 		task_apply(k, &t);
 		if_end(k->e, others);
