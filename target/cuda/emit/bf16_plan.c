@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* bf16: the plan and what is in shared memory. In: steps. Out: where rounded weights and rounded columns of rows are;
- * which columns are also there as floats; copies of weights and inputs.
+/* bf16: the plan: form of an update, layout of shared memory. In: steps. Out: struct Bf16; columns of rows in bf16 and
+ * in fp32; text that loads weights and inputs.
  *
- * Operands of products and gradients are rows of bf16 numbers, beside the floats that other steps read. A row is an odd
- * number of 16 bytes long, so that the eight rows of an ldmatrix lie in different banks. Must hold: columns past the
- * last of an operand are 0 or finite numbers of other units, and what they are multiplied with is 0; deltas of rows
- * past the last are 0. */
+ * Operands of products and gradients are bf16 rows, beside the fp32 rows that other steps read. The length of a row is
+ * an odd multiple of 16 bytes, so that the eight rows of an ldmatrix are in different banks. Must hold: padding columns
+ * of an operand are 0, or finite numbers of other units times 0; deltas of padding rows are 0. */
 #include <assert.h>
 #include <string.h>
 
 #include "bf16_emit.h"
 
-/* Rows of a chunk; bytes that fragments may be read past rows. */
+/* Rows of a chunk; SPARE: bytes that fragments read past the last row, at most. */
 enum { MOST_ROWS = 128, LEAST_ROWS = 32, SPARE = 512 };
 
 static uint32_t odd_16s(uint32_t bytes) { return (uint32_t)(ceil_div(bytes, 16) | 1) * 16; }
@@ -37,7 +36,7 @@ static bool is_product(const Kernel *k, const DeviceStep *s)
 	return s->kind == STEP_PRODUCT && s->b != k->s->job->zero;
 }
 
-/* Operands: rounded. Other columns that steps read, and those that steps other than products write, are floats. */
+/* Operands are bf16. Other columns that steps read, and those that steps other than products write, are fp32. */
 static const char *step_plan(Kernel *k, const DeviceStep *s)
 {
 	Bf16 *h = k->bf16;
@@ -74,7 +73,7 @@ static const char *columns_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
 	Bf16 *h = k->bf16;
-	uint32_t blocks = (uint32_t)ceil_div(s->job->cols, COLUMN_BLOCK) + 2, floats = 0, halves = 0;
+	uint32_t blocks = (uint32_t)ceil_div(s->job->cols, COLUMN_BLOCK) + 2, floats = 0, rounded = 0;
 
 	for (int b = 0; b < BUFS; b++) {
 		k->map[b] = NEW(&s->cx->scratch, blocks, uint16_t);
@@ -98,9 +97,9 @@ static const char *columns_plan(Kernel *k)
 	for (uint32_t b = 0; b < BF16_BUFS; b++)
 		for (uint32_t i = 0; i < blocks; i++)
 			if (h->map[b][i] != NO_BLOCK)
-				h->map[b][i] = (uint16_t)halves++;
+				h->map[b][i] = (uint16_t)rounded++;
 	k->row = (floats * COLUMN_BLOCK + 4) * 4;
-	h->row = row_bytes(h, halves * COLUMN_BLOCK * 2);
+	h->row = row_bytes(h, rounded * COLUMN_BLOCK * 2);
 	return NULL;
 }
 
@@ -205,7 +204,7 @@ static void memory_plan(Kernel *k, uint32_t rows)
 	shared_take(k, h->side_warps ? h->cases_bytes : 0);
 	h->at_params = shared_take(k, h->side_warps ? 2 * PARAMS_BYTES : 0);
 	h->at_transposed = shared_take(k, transposed_bytes(k, rows));
-	k->at_rows = shared_take(k, h->warpgroups ? 0 : (uint64_t)k->row * rows + SPARE); /* grouped: there are no floats */
+	k->at_rows = shared_take(k, h->warpgroups ? 0 : (uint64_t)k->row * rows + SPARE); /* warpgroups have no fp32 rows */
 	h->at_rows = shared_take(k, (uint64_t)h->row * rows + (h->warpgroups ? WARPGROUP_SPARE : SPARE));
 	if (h->warpgroups)
 		warpgroup_kept_plan(k);
@@ -214,7 +213,7 @@ static void memory_plan(Kernel *k, uint32_t rows)
 	k->at_staged = k->at_mask = k->bytes;
 }
 
-/* Rows of a chunk: no more than a slice has, or a block of a test. */
+/* Rows of a chunk: at most those of a slice; of a test, those of a block. */
 static uint32_t rows_wanted(const EmitSource *s)
 {
 	uint32_t most = 0, least = s->warpgroups ? WARPGROUP_ROWS : LEAST_ROWS;
@@ -228,7 +227,7 @@ static uint32_t rows_wanted(const EmitSource *s)
 	return min_u32(MOST_ROWS, (uint32_t)round_up(max_u32(1, min_u32(most, s->leaf_rows)), least));
 }
 
-/* Rows of a block and the rings of tiles have the same place, one after the other. */
+/* Rows of a block and pipelines of tiles share memory, as they are used one after the other. */
 static const char *tiled_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
@@ -251,22 +250,23 @@ static const char *tiled_plan(Kernel *k)
 	}
 }
 
-static void once_plan(Kernel *k)
+/* Does a block have one slice at most, in one chunk? */
+static void single_slice_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
-	bool once = !s->test && !k->bf16->single_block;
+	bool single = !s->test && !k->bf16->single_block;
 
 	for (uint32_t i = 0; i < s->kinds_of_leaves; i++) {
 		uint32_t rows = min_u32(s->slice[i], s->leaf_rows);
-		once &= s->leaves[i] <= s->teams && ceil_div(s->leaf_rows, s->slice[i]) <= s->team_blocks;
-		once &= rows <= k->block_rows;
+		single &= s->leaves[i] <= s->teams && ceil_div(s->leaf_rows, s->slice[i]) <= s->team_blocks;
+		single &= rows <= k->block_rows;
 	}
-	k->bf16->single_slice = once;
-	if (once && !k->s->adds_side_warps && update_in_parts(k) && k->bytes + parts_bytes(k) <= s->shared)
+	k->bf16->single_slice = single;
+	if (single && !k->s->adds_side_warps && update_in_parts(k) && k->bytes + parts_bytes(k) <= s->shared)
 		k->bf16->at_parts = shared_take(k, parts_bytes(k));
 }
 
-/* As many rows of a chunk as there is room for. */
+/* As many rows of a chunk as fit into shared memory. */
 static bool rows_plan(Kernel *k)
 {
 	uint32_t rows = rows_wanted(k->s);
@@ -292,7 +292,7 @@ static bool only_products(const Kernel *k)
 	return true;
 }
 
-/* Places of a panel that differ in their factor are updated in global memory. */
+/* Do weights of a panel differ in their link class? They are updated in global memory then. */
 static bool panels_differ(const Kernel *k)
 {
 	for (uint32_t i = 0; i < k->s->job->panels; i++)
@@ -301,8 +301,7 @@ static bool panels_differ(const Kernel *k)
 	return false;
 }
 
-/* Copies, verdicts and tallies by warps of their own. */
-static bool can_be_apart(const Kernel *k)
+static bool can_have_side_warps(const Kernel *k)
 {
 	const EmitSource *s = k->s;
 
@@ -310,15 +309,15 @@ static bool can_be_apart(const Kernel *k)
 	       !s->job->data.weight && !needs_pending(s);
 }
 
-static bool direct_fits(Kernel *k, bool kept, bool apart)
+static bool single_block_fits(Kernel *k, bool kept, bool side_warps)
 {
 	Bf16 *h = k->bf16;
 
 	h->kept = kept;
-	h->side_warps = apart;
-	h->warps = (k->s->threads - (apart ? SIDE_THREADS : 0)) / 32;
+	h->side_warps = side_warps;
+	h->warps = (k->s->threads - (side_warps ? SIDE_THREADS : 0)) / 32;
 	h->rounds = 1;
-	if ((kept && panels_differ(k)) || (apart && !can_be_apart(k)))
+	if ((kept && panels_differ(k)) || (side_warps && !can_have_side_warps(k)))
 		return false;
 	if (!h->warpgroups)
 		bf16_gradient_plan(k);
@@ -326,17 +325,18 @@ static bool direct_fits(Kernel *k, bool kept, bool apart)
 	return h->rounds == 1 && k->bytes <= k->s->shared;
 }
 
-/* One block has all of the leaf: its sums stay in registers. With enough warps, some do what no update waits for. */
-static bool direct_plan(Kernel *k)
+/* Sums stay in registers. If threads and memory suffice, there are side warps and weights stay in shared memory; the
+ * first form that fits is taken. */
+static bool single_block_plan(Kernel *k)
 {
 	Bf16 *h = k->bf16;
 
 	if (k->s->adds_side_warps)
 		return false;
 	if (h->warpgroups)
-		return h->single_block = direct_fits(k, true, true);
+		return h->single_block = single_block_fits(k, true, true);
 	for (int way = 3; way; way--)
-		if (direct_fits(k, way & 2, way & 1))
+		if (single_block_fits(k, way & 2, way & 1))
 			return h->single_block = true;
 	h->kept = h->side_warps = false;
 	h->warps = k->s->threads / 32;
@@ -344,8 +344,8 @@ static bool direct_plan(Kernel *k)
 	return h->single_block = h->rounds == 1 && rows_plan(k);
 }
 
-/* One slice at most of each update. */
-static bool sided_plan(Kernel *k)
+/* One slice at most, with additional side warps. */
+static bool side_warps_plan(Kernel *k)
 {
 	Bf16 *h = k->bf16;
 
@@ -355,7 +355,7 @@ static bool sided_plan(Kernel *k)
 	bf16_gradient_plan(k);
 	if (h->rounds > 1 || !rows_plan(k))
 		return false;
-	once_plan(k);
+	single_slice_plan(k);
 	return h->single_slice && tile_sums_plan(k);
 }
 
@@ -385,28 +385,28 @@ const char *bf16_plan(Kernel *k)
 		return why;
 	if (s->tiled)
 		return tiled_plan(k);
-	if (s->adds_side_warps && !can_be_apart(k))
+	if (s->adds_side_warps && !can_have_side_warps(k))
 		return "side threads";
-	if (alone && direct_plan(k))
+	if (alone && single_block_plan(k))
 		return NULL;
 	if (s->warpgroups)
 		return "warpgroups";
 	if (s->solo)
 		return "sums of changes";
 	if (s->adds_side_warps)
-		return sided_plan(k) ? NULL : "side threads";
+		return side_warps_plan(k) ? NULL : "side threads";
 	if (!rows_plan(k))
 		return "shared memory";
-	k->bf16->warps = k->workers / 32; /* the last warp forms tallies beside them */
+	k->bf16->warps = k->workers / 32; /* the last warp forms tallies meanwhile */
 	if (!s->test)
 		bf16_gradient_plan(k);
 	if (!s->test && s->team_blocks == 1) /* chunks must not be longer than slices */
 		memory_plan(k, min_u32(k->block_rows, max_u32(s->slice[0], s->slice[1])));
-	once_plan(k);
+	single_slice_plan(k);
 	return NULL;
 }
 
-/* ---- the beginning ---- */
+/* ---- registers and constant columns ---- */
 
 void bf16_begin(Kernel *k)
 {
@@ -442,8 +442,6 @@ void bf16_begin(Kernel *k)
 	barrier_block(e);
 }
 
-/* What a lane gives to an ldmatrix of four 8 x 8 matrices: rows 0 - 15 of 8 columns, then of the next 8; or 16 columns
- * of rows 0 - 7, then of rows 8 - 15. */
 Reg ldmatrix_offset(Kernel *k, uint32_t pitch, bool across)
 {
 	Emit *e = k->e;
@@ -458,9 +456,9 @@ Reg ldmatrix_offset(Kernel *k, uint32_t pitch, bool across)
 	return mad(e, row, pitch, col);
 }
 
-/* ---- copies ---- */
+/* ---- loads ---- */
 
-/* 16 bytes a thread, under way. */
+/* 16 bytes a thread, in flight. */
 static void region_stage(Kernel *k, const Bf16Region *r)
 {
 	Emit *e = k->e;
@@ -485,7 +483,6 @@ void bf16_weights_stage(Kernel *k)
 		region_stage(k, &k->bf16->region[i]);
 }
 
-/* Rounded inputs of the chunk's rows, under way; deltas of the rows up to the next full 32 are 0. */
 void bf16_inputs_stage(Kernel *k)
 {
 	Emit *e = k->e;
@@ -512,7 +509,7 @@ void bf16_inputs_stage(Kernel *k)
 	}
 }
 
-/* Deltas of rows past the last, up to the next full 32, which the gradient reads. */
+/* Deltas of padding rows up to the next full 32, which gradients read, become 0. */
 void bf16_pads_clear(Kernel *k)
 {
 	Emit *e = k->e;
@@ -520,7 +517,7 @@ void bf16_pads_clear(Kernel *k)
 	uint32_t first = UINT32_MAX, blocks = 0, all = (uint32_t)ceil_div(k->s->job->cols, COLUMN_BLOCK);
 
 	for (uint32_t i = 0; i < all; i++)
-		if (h->map[BUF_DELTA][i] != NO_BLOCK) { /* they follow each other */
+		if (h->map[BUF_DELTA][i] != NO_BLOCK) { /* they are adjacent */
 			first = min_u32(first, h->map[BUF_DELTA][i]);
 			blocks++;
 		}
@@ -544,14 +541,13 @@ Reg y_bit(Emit *e, Reg word, uint32_t n)
 
 Reg cases_memory(Kernel *k) { return k->bf16->side_warps ? add(k->e, k->memory, k->bf16->cases_offset) : k->memory; }
 
-/* Two floats of a column pair as bf16. */
 Reg bf16_pair(Emit *e, Reg low, Reg high) { return op2(e, REG_R, "cvt.rn.bf16x2.f32", high, low); }
 
 void bf16_store(Kernel *k, Reg row, Reg column, uint32_t buf, uint32_t col, Reg value, Reg stores)
 {
 	Emit *e = k->e;
-	Reg half = op1(e, REG_H, "cvt.rn.bf16.f32", value);
+	Reg rounded = op1(e, REG_H, "cvt.rn.bf16.f32", value);
 
 	ins(e, "@$ st.shared.u16 [$+#], $", stores, mad(e, row, k->bf16->row, mad(e, column, 2, k->memory)),
-	    k->bf16->at_rows + bf16_column(k, buf, col), half);
+	    k->bf16->at_rows + bf16_column(k, buf, col), rounded);
 }

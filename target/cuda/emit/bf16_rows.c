@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* bf16: steps of the forward and backward pass of a block's rows. In: rounded operands in shared memory. Out: columns
- * of rows as floats and rounded. Must hold: a sum begins with its start and adds its sources in steps of 16, in order.
+/* bf16: forward and backward pass of a block's rows, layer by layer. In: bf16 operands in shared memory. Out: columns
+ * of rows in fp32 and bf16. Must hold: a sum begins with its start and adds its sources in steps of 16, in order.
  *
- * Counts of cycles, for 128 rows of 203 sources and 60 units with 16 warps of 2 x 2 tiles: 13 steps, each 16 x 12 of
- * shared memory (an ldmatrix of four matrices takes 4), 16 / 4 x 4 x 6.4 of tensor cores. */
+ * Cycles for 128 rows of 203 sources and 60 units, 16 warps of 2 x 2 tiles: 13 steps, each 16 x 12 of shared memory (an
+ * ldmatrix of four matrices takes 4) and 16 / 4 x 4 x 6.4 of tensor cores. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 
 /* ---- fragments ---- */
 
-/* Each matrix is 8 x 8: a register of two numbers for every lane. */
+/* Matrices of 8 x 8: of each, a lane has two elements in a register. */
 void fragments_load(Kernel *k, Reg *f, uint32_t matrices, bool transposed, Reg at, uint32_t offset)
 {
 	Emit *e = k->e;
@@ -61,8 +61,8 @@ void mma_zeros_new(Emit *e, Reg zero[4])
 
 /* ---- tasks ---- */
 
-/* Of all warps together: steps of 16 sources, each bound by shared memory, tensor cores or the latency of a warp; then
- * some 40 instructions for each sum, which a few warps cannot issue without a pause. */
+/* Cost model: cycles of all warps. Steps of 16 sources, each bound by shared memory, tensor cores or the latency of a
+ * warp; then some 40 instructions for each sum, at a lower issue rate if there are few warps. */
 static double task_cycles(const Bf16Task *t, uint32_t warps, uint32_t steps, bool bits)
 {
 	uint32_t tasks = t->down * t->across, at_once = min_u32(tasks, warps), tiles = t->high * t->wide;
@@ -73,7 +73,7 @@ static double task_cycles(const Bf16Task *t, uint32_t warps, uint32_t steps, boo
 	return (double)ceil_div(tasks, warps) * (steps * (most > alone ? most : alone) + sums);
 }
 
-/* Columns past the last tile are read only where the next full 16 has them. */
+/* A task may have tiles past the last column only up to the next full 16, which weights are padded to. */
 static Bf16Task task_choose(uint32_t rows, uint32_t cols, uint32_t warps, uint32_t steps, bool bits)
 {
 	uint32_t down = rows / 16, across = (uint32_t)ceil_div(cols, 8);
@@ -135,52 +135,51 @@ bool operand_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint
 		Access a[8];
 		uint32_t all = step_access(k, s, a);
 		for (uint32_t x = 0; x < all; x++) {
-			bool meets = a[x].buf == buf && a[x].col < col + count && col < a[x].col + a[x].count;
+			bool overlaps = a[x].buf == buf && a[x].col < col + count && col < a[x].col + a[x].count;
 			bool operand = s->kind == STEP_GRADIENT || (s->kind == STEP_PRODUCT && !x);
-			if (meets && operand && !a[x].writes)
+			if (overlaps && operand && !a[x].writes)
 				return true;
-			if (meets && a[x].writes && s->kind != STEP_ONE && a[x].col <= col && a[x].col + a[x].count >= col + count)
+			if (overlaps && a[x].writes && s->kind != STEP_ONE && a[x].col <= col &&
+			    a[x].col + a[x].count >= col + count)
 				return false;
 		}
 	}
 	return false;
 }
 
-/* Two adjacent columns of a row, as floats and rounded, where they are needed. */
+/* Two adjacent columns of a row: which forms later steps read, and where they are. */
 typedef struct Stores {
-	bool floats, halves, whole; /* whole: columns come in pairs */
-	uint32_t float_at, half_at; /* bytes in a row */
-	Reg float_row, half_row;    /* addresses of the lane's first sum */
+	bool floats, bf16, even;    /* even: number of columns */
+	uint32_t float_at, bf16_at; /* bytes in a row */
+	Reg float_row, bf16_row;    /* addresses of the lane's first sum */
 	uint32_t cols;
-	bool checked; /* the last tiles have columns past the last */
 } Stores;
 
 static Stores stores_of(Kernel *k, uint32_t number, uint32_t buf, const Sums *x, Reg floats)
 {
 	const DeviceStep *s = &k->s->step[number];
-	Stores t = { .floats = buf < BUFS && has_floats(k, buf, s->c_col), .whole = s->cols % 2 == 0, .cols = s->cols };
+	Stores t = { .floats = buf < BUFS && has_floats(k, buf, s->c_col), .even = s->cols % 2 == 0, .cols = s->cols };
 
-	t.halves = has_bf16(k, buf, s->c_col) && operand_later(k, number, buf, s->c_col, s->cols);
+	t.bf16 = has_bf16(k, buf, s->c_col) && operand_later(k, number, buf, s->c_col, s->cols);
 	t.float_row = floats;
 	t.float_at = t.floats ? column_at(k, buf, s->c_col) : 0;
-	t.half_at = t.halves ? bf16_column(k, buf, s->c_col) : 0;
-	t.half_row = add(k->e, mad(k->e, x->row, k->bf16->row, mad(k->e, x->col, 2, k->memory)), imm(k->bf16->at_rows));
-	t.checked = true;
+	t.bf16_at = t.bf16 ? bf16_column(k, buf, s->c_col) : 0;
+	t.bf16_row = add(k->e, mad(k->e, x->row, k->bf16->row, mad(k->e, x->col, 2, k->memory)), imm(k->bf16->at_rows));
 	return t;
 }
 
-/* Columns 8 j of the task, row 8 r; real: the row is one. */
+/* Tile j of the task, row 8 r. real: P, it is a row of the chunk */
 static void pair_store(Kernel *k, const Stores *t, uint32_t j, uint32_t r, Reg col, Reg real, const Reg v[2])
 {
 	Emit *e = k->e;
-	uint32_t to = t->float_at + 8 * r * k->row + 32 * j, half_to = t->half_at + 8 * r * k->bf16->row + 16 * j;
+	uint32_t to = t->float_at + 8 * r * k->row + 32 * j, bf16_to = t->bf16_at + 8 * r * k->bf16->row + 16 * j;
 	Reg has = op2(e, REG_P, "and.pred", real, less(e, add(e, col, imm(8 * j)), imm(t->cols)));
 
-	if (t->whole) {
+	if (t->even) {
 		if (t->floats)
 			ins(e, "@$ st.shared.v2.f32 [$+#], {$, $}", has, t->float_row, to, v[0], v[1]);
-		if (t->halves)
-			ins(e, "@$ st.shared.u32 [$+#], $", has, t->half_row, half_to, bf16_pair(e, v[0], v[1]));
+		if (t->bf16)
+			ins(e, "@$ st.shared.u32 [$+#], $", has, t->bf16_row, bf16_to, bf16_pair(e, v[0], v[1]));
 		return;
 	}
 	for (uint32_t i = 0; i < 2; i++) {
@@ -188,8 +187,8 @@ static void pair_store(Kernel *k, const Stores *t, uint32_t j, uint32_t r, Reg c
 			has = op2(e, REG_P, "and.pred", real, less(e, add(e, col, imm(8 * j + 1)), imm(t->cols)));
 		if (t->floats)
 			ins(e, "@$ st.shared.f32 [$+#], $", has, t->float_row, to + 4 * i, v[i]);
-		if (t->halves)
-			ins(e, "@$ st.shared.u16 [$+#], $", has, t->half_row, half_to + 2 * i,
+		if (t->bf16)
+			ins(e, "@$ st.shared.u16 [$+#], $", has, t->bf16_row, bf16_to + 2 * i,
 			    op1(e, REG_H, "cvt.rn.bf16.f32", v[i]));
 	}
 }
@@ -290,7 +289,7 @@ static void sums_end(Kernel *k, uint32_t number, const Bf16Task *t, Reg floats, 
 
 /* ---- products ---- */
 
-/* Fragments of rows for a step of 16 sources; bits: those of two steps are made together. */
+/* Fragments of rows for a step of 16 sources; of bits, for two steps at once. */
 static void rows_load(Kernel *k, const DeviceStep *s, const Bf16Task *t, Reg a, uint32_t step, Reg f[TILES_HIGH][2][4])
 {
 	bool bits = bit_columns(k, s->a, s->a_col) != NULL;
@@ -351,14 +350,14 @@ static void product_task(Kernel *k, uint32_t number, const Bf16Task *t, Reg task
 		ins(e, "add.u32 $, $, #", b, b, w->at);
 	}
 	if (steps > STEPS_KNOWN) {
-		enum { TURN = 4 };
-		Loop l = loop_count(e, steps / TURN);
-		for (; done < TURN; done++)
+		enum { UNROLL = 4 };
+		Loop l = loop_count(e, steps / UNROLL);
+		for (; done < UNROLL; done++)
 			bf16_product_step(k, s, t, a, b, w->pitch, done, fa, &x);
-		ins(e, "add.u32 $, $, #", a, a, bits ? 2 * TURN : 32 * TURN);
-		ins(e, "add.u32 $, $, #", b, b, s->by_depth ? 16 * TURN * w->pitch : 32 * TURN);
+		ins(e, "add.u32 $, $, #", a, a, bits ? 2 * UNROLL : 32 * UNROLL);
+		ins(e, "add.u32 $, $, #", b, b, s->by_depth ? 16 * UNROLL * w->pitch : 32 * UNROLL);
 		loop_end(e, &l);
-		steps %= TURN;
+		steps %= UNROLL;
 		done = 0;
 	}
 	for (; done < steps; done++)
@@ -390,7 +389,7 @@ static void product_emit(Kernel *k, uint32_t number)
 
 /* ---- other steps ---- */
 
-/* Columns that a step other than a product has written, rounded. */
+/* Columns that a step other than a product has written, also in bf16. */
 static void columns_round(Kernel *k, uint32_t number)
 {
 	Emit *e = k->e;
@@ -414,12 +413,12 @@ static void columns_round(Kernel *k, uint32_t number)
 	}
 }
 
-/* Errors round what they write at once; verdicts come last. */
+/* Errors store bf16 themselves (row_store). Verdicts are left to the caller. */
 void bf16_steps(Kernel *k, uint32_t first, uint32_t end)
 {
 	if (k->bf16->fuses_layers) {
 		bf16_layers(k);
-		if (!k->bf16->warpgroups) /* all threads meet next */
+		if (!k->bf16->warpgroups) /* there, all threads synchronize next */
 			barrier_block(k->e);
 		spent(k, SPENT_KINDS + 2);
 		return;

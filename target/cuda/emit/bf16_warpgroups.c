@@ -9,8 +9,8 @@
  *
  * Gradients: of the input weights, each of three warpgroups has 64 inputs by all hidden units, with bits of inputs
  * expanded to operands in registers; the last one also has up to 16 remaining inputs, the tail, by mma. Side warps have
- * those of the output weights. Slices of 32 rows are added one after the other. Must hold: async_proxy_fence lies between
- * stores and the barrier after which products read them. */
+ * those of the output weights. Slices of 32 rows are added one after the other. Must hold: async_proxy_fence lies
+ * between stores and the barrier after which products read them. */
 #include "bf16_emit.h"
 #include "units.h"
 
