@@ -3,7 +3,7 @@
  *
  *   bf16_plan.c     which columns and weights are bf16, where they are in shared memory
  *   bf16_rows.c     forward and backward pass, layer by layer; bf16_layers.c: all layers fused
- *   bf16_gradient.c, bf16_update.c, bf16_train.c     gradient of a slice, the rule, an update
+ *   bf16_gradient.c gradient of a slice; bf16_update.c, bf16_apply.c: the rule; bf16_train.c: an update
  *   bf16_bits.c     inputs of one bit each
  *   bf16_side.c, bf16_warpgroups.c     warp specialization; wgmma
  *   bf16_tiles.c    weights that do not fit into shared memory */
@@ -100,6 +100,21 @@ typedef struct Bf16 {
 	} next;          /* the chunk being loaded */
 	Reg chunks_done; /* warpgroups: chunks that this one has ended, in two updates */
 } Bf16;
+
+static inline uint32_t gradient_steps(const Kernel *k) { return k->s->list->steps - k->s->list->gradient; }
+static inline const DeviceStep *nth_gradient(const Kernel *k, uint32_t i)
+{
+	return &k->s->step[k->s->list->gradient + i];
+}
+static inline const DevicePanel *gradient_panel(const Kernel *k, uint32_t i)
+{
+	return &k->s->panel[nth_gradient(k, i)->panel];
+}
+/* Variables that the rule loads or stores: bits, as of formula_uses. */
+static inline uint32_t formula_variables(const Kernel *k)
+{
+	return formula_uses(k->s->formula, OP_LOAD) | formula_uses(k->s->formula, OP_STORE);
+}
 
 /* ---- bf16_plan.c ---- */
 
@@ -222,8 +237,6 @@ void bf16_sums_end(Kernel *k);
 
 /* ---- bf16_update.c ---- */
 
-void bf16_kept_plan(Kernel *k); /* takes shared memory */
-void bf16_kept_move(Kernel *k, bool out);
 /* Tiles of a gradient: numbers of them among those of all gradients; a row has `across`. */
 typedef struct SumTiles {
 	uint32_t first, count, across;
@@ -234,6 +247,11 @@ Reg tile_sum_address(Kernel *k, Reg leaf, Reg slice, Reg tile);
 struct TilesPrefetch;
 struct TilesPrefetch *tiles_prefetch(Kernel *k); /* weights and state, before sums are complete */
 void tiles_update(Kernel *k, const struct TilesPrefetch *a, Reg leaves);
+
+/* ---- bf16_apply.c ---- */
+
+void bf16_kept_plan(Kernel *k); /* takes shared memory */
+void bf16_kept_move(Kernel *k, bool out);
 
 /* ---- bf16_tiles.c ---- */
 

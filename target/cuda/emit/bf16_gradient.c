@@ -86,6 +86,7 @@ void bf16_gradient_plan(Kernel *k)
 
 typedef struct GradientTask {
 	const DeviceStep *step;
+	uint32_t number; /* of the gradient */
 	const Bf16Task *task;
 	Reg row, col; /* of the lane's first sum in the matrix */
 	Reg a, b;     /* addresses of the operands' fragments in row 0 */
@@ -98,12 +99,13 @@ typedef struct GradientTask {
 static GradientTask gradient_begin(Kernel *k, uint32_t number, uint32_t round, bool places)
 {
 	Emit *e = k->e;
-	const EmitSource *s = k->s;
 	const Bf16 *h = k->bf16;
-	const DeviceStep *g = &s->step[s->list->gradient + number];
+	const DeviceStep *g = nth_gradient(k, number);
 	const Bf16Task *t = &h->task[number];
 	Reg own = add(e, h->warp, imm(round * h->warps - t->first)); /* a large number if it is before the first */
-	GradientTask x = { .step = g, .task = t, .end = if_begin(e, less(e, own, imm(t->down * t->across))) };
+	GradientTask x = {
+		.step = g, .number = number, .task = t, .end = if_begin(e, less(e, own, imm(t->down * t->across)))
+	};
 	Reg down = divide(e, own, t->across), across = modulo(e, own, t->across, down);
 
 	Reg row = mul(e, down, 16 * t->high), col = mul(e, across, 8 * t->wide);
@@ -272,7 +274,7 @@ static Reg slice_sum(Kernel *k)
 static void tiles_store(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 {
 	Emit *e = k->e;
-	uint32_t number = (uint32_t)(x->step - k->s->step) - k->s->list->gradient;
+	uint32_t number = x->number;
 	SumTiles t = sum_tiles(k, number);
 	Reg down = divide(e, op2(e, REG_R, "sub.u32", x->row, k->bf16->row_of_lane), 16);
 	Reg across = divide(e, op2(e, REG_R, "sub.u32", x->col, k->bf16->col_of_lane), 8);
@@ -309,26 +311,18 @@ static void sums_move(Kernel *k, const GradientTask *x, Reg (*sum)[4], bool out)
 
 static void sums_apply(Kernel *k, const GradientTask *x, Reg (*sum)[4])
 {
-	RuleTiles tiles = { x->row,
-		                x->col,
-		                x->task->high,
-		                x->task->wide,
-		                x->step->depth,
-		                (uint32_t)(x->step - k->s->step) - k->s->list->gradient,
-		                sum };
+	RuleTiles tiles = { x->row, x->col, x->task->high, x->task->wide, x->step->depth, x->number, sum };
 
 	rule_tiles(k, k->numbers, &k->s->panel[x->step->panel], &tiles);
 }
 
 /* ---- the gradient of a slice ---- */
 
-static uint32_t gradients(const Kernel *k) { return k->s->list->steps - k->s->list->gradient; }
-
 static uint32_t most_tiles(const Kernel *k)
 {
 	uint32_t most = 0;
 
-	for (uint32_t i = 0; i < gradients(k); i++)
+	for (uint32_t i = 0; i < gradient_steps(k); i++)
 		most = max_u32(most, k->bf16->task[i].high * k->bf16->task[i].wide);
 	return most;
 }
@@ -372,7 +366,7 @@ void bf16_sums_add(Kernel *k, Reg chunk)
 
 	uint32_t other = if_begin(e, less(e, h->warp, imm(h->warps)));
 	for (uint32_t round = 0; round < h->rounds; round++)
-		for (uint32_t i = 0; i < gradients(k); i++) {
+		for (uint32_t i = 0; i < gradient_steps(k); i++) {
 			remark(e, "gradient %u, bf16", i);
 			GradientTask x = gradient_begin(k, i, round, true);
 			Reg own[WARP_TILES][4], (*sum)[4] = h->rounds > 1 ? own : h->sum;
@@ -394,7 +388,7 @@ void bf16_sums_add(Kernel *k, Reg chunk)
 void bf16_sums_end(Kernel *k)
 {
 	uint32_t other = if_begin(k->e, less(k->e, k->bf16->warp, imm(k->bf16->warps)));
-	for (uint32_t i = 0; i < gradients(k) && k->bf16->rounds == 1; i++) {
+	for (uint32_t i = 0; i < gradient_steps(k) && k->bf16->rounds == 1; i++) {
 		GradientTask x = gradient_begin(k, i, 0, false);
 		if (k->bf16->single_block)
 			sums_apply(k, &x, k->bf16->sum);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* bf16: tiles: networks whose weights do not fit into shared memory (fp32: tiles.c). In: bf16 rows and weights in global
- * memory. Out: rows in fp32 and bf16, where later steps read them; the update. Must hold: sums begin with their start
- * and add 16 sources, or rows, at a time, in order; slices and leaves are added as doc/arithmetic.md says.
+/* bf16: tiles: networks whose weights do not fit into shared memory (fp32: tiles.c). In: bf16 rows and weights in
+ * global memory. Out: rows in fp32 and bf16, where later steps read them; the update. Must hold: sums begin with their
+ * start and add 16 sources, or rows, at a time, in order; slices and leaves are added as doc/arithmetic.md says.
  *
- * A block computes a tile of rows by columns. Operands are streamed in chunks of depth 64 through a pipeline of stages
- * in shared memory (cp.async), with rows an odd multiple of 16 bytes apart. Cycles of 16 sources, for 64 x 64 with 8
- * warps of 2 x 2 tiles: 8 x 12 of shared memory, 2 x 4 x 6.4 of tensor cores, 4 KB of L2. */
+ * A block computes a tile of rows by columns. Operands are streamed in chunks of depth 64 through a pipeline of
+ * stages in shared memory (cp.async), with rows an odd multiple of 16 bytes apart. Cycles of 16 sources, for 64 x 64
+ * with 8 warps of 2 x 2 tiles: 8 x 12 of shared memory, 2 x 4 x 6.4 of tensor cores, 4 KB of L2. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -485,8 +485,8 @@ static uint32_t gradient_copies(Kernel *k, const DeviceStep *s, const Tile *t, c
 	return count;
 }
 
-/* A chunk has two slices of 32 rows, or is half of one of 128 (slice: rows). Sums of a complete slice are added to those
- * of the leaf. */
+/* A chunk has two slices of 32 rows, or is half of one of 128 (slice: rows). Sums of a complete slice are added to
+ * those of the leaf. */
 static void chunk_add(Kernel *k, const Tile *t, const WarpTile *w, Reg get, uint32_t slice, Reg row, Reg (*part)[4],
                       Reg (*sum)[4])
 {

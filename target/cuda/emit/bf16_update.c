@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* bf16: sums of slices, the rule, rounded weights. In: sums of slices in global memory, or gradients in registers. Out:
- * weights as floats and rounded, rule state. Must hold: slices of a leaf are added one after the other, leaves as
- * doc/arithmetic.md says; rounded weights of the true unit are 0, for sums begin with them. */
+/* bf16: the update from sums of slices in global memory. Out: weights in fp32 and bf16, rule state. Must hold:
+ * slices of a leaf are added one after the other, leaves as doc/arithmetic.md says; bf16 weights from the true unit
+ * are 0, as sums start with them. */
 #include "bf16_emit.h"
 
-/* All sums of a place. from: address of the first; slice: rows of a slice */
+/* The sum of all slices of all leaves. from: address of the first; slice: rows of a slice */
 Reg bf16_join(Kernel *k, Reg from, uint32_t leaves, uint32_t slice)
 {
 	Emit *e = k->e;
@@ -29,9 +29,8 @@ static Reg is_bias(Emit *e, const DevicePanel *p, Reg row, Reg col)
 	return same(e, p->bias_across ? col : row, imm(p->bias));
 }
 
-/* Where one block has all of the network, its weights in shared memory are updated, too: the rounded one of a place,
- * and the row that sums begin with. */
-static void weights_here(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg w, Reg half)
+/* single_block: also updates its weights in shared memory: bf16, and the row that sums start with. */
+static void shared_weight_store(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg w, Reg rounded)
 {
 	Emit *e = k->e;
 	const Job *j = k->s->job;
@@ -40,9 +39,9 @@ static void weights_here(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg 
 		return;
 	for (uint32_t i = 0; i < k->bf16->regions; i++) {
 		const Bf16Region *r = &k->bf16->region[i];
-		if (r->from == p->at) /* a row past those of products is that of the true unit */
+		if (r->from == p->at) /* a row that products lack is the true unit's */
 			ins(e, "@$ st.shared.u16 [$+#], $", less(e, row, imm(r->rows)),
-			    mad(e, row, r->pitch, mad(e, col, 2, k->memory)), r->at, half);
+			    mad(e, row, r->pitch, mad(e, col, 2, k->memory)), r->at, rounded);
 	}
 	if (p->bias == NO_BIAS)
 		return;
@@ -54,11 +53,11 @@ static void weights_here(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg 
 		    s->at, w);
 }
 
-/* What the forms of a weight have besides its float: the rounded one; the row that sums begin with. */
+/* The other forms of a weight: bf16; the row that sums start with. */
 void bf16_weight(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg w)
 {
 	Emit *e = k->e;
-	Reg value = w, half;
+	Reg value = w, rounded;
 
 	if (p->bias != NO_BIAS) {
 		Reg bias = is_bias(e, p, row, col);
@@ -67,15 +66,15 @@ void bf16_weight(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of
 			ins(e, "@$ st.global.f32 [$], $", bias,
 			    place(e, place_at(e, POINTER(k, copies), (p->copy + (uint64_t)p->bias * p->copy_row) * 4), row, 4), w);
 	}
-	half = op1(e, REG_H, "cvt.rn.bf16.f32", value);
-	ins(e, "st.global.u16 [$], $", place(e, place_at(e, POINTER(k, half), p->at * 2), place_of, 2), half);
-	weights_here(k, p, row, col, w, half);
+	rounded = op1(e, REG_H, "cvt.rn.bf16.f32", value);
+	ins(e, "st.global.u16 [$], $", place(e, place_at(e, POINTER(k, half), p->at * 2), place_of, 2), rounded);
+	shared_weight_store(k, p, row, col, w, rounded);
 }
 
-/* ---- pairs of tiles in global memory ---- */
+/* ---- pairs of weights in global memory ---- */
 
-/* One by one, where places differ in their factor. */
-static void pairs_apart(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const RulePairs *q)
+/* Weight by weight, where they differ in their link class. */
+static void weights_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const RulePairs *q)
 {
 	Emit *e = k->e;
 
@@ -88,7 +87,7 @@ static void pairs_apart(Kernel *k, const RuleNumbers *n, const DevicePanel *p, c
 	}
 }
 
-/* A pair whose second column is past the last has a gradient of 0 there, and what it stores is padding. */
+/* The rule for a pair. If the second column is padding, its gradient is 0. */
 static void pair_values(Kernel *k, const PlaceNumbers *n, const DevicePanel *p, const RulePair *x,
                         Reg value[2 + MAX_STATE][2], Reg infinite)
 {
@@ -110,6 +109,7 @@ static void pair_values(Kernel *k, const PlaceNumbers *n, const DevicePanel *p, 
 	}
 }
 
+/* The other forms of a pair of weights, as bf16_weight. */
 static void pair_forms(Kernel *k, const DevicePanel *p, const RulePair *x, const Reg w[2])
 {
 	Emit *e = k->e;
@@ -125,8 +125,8 @@ static void pair_forms(Kernel *k, const DevicePanel *p, const RulePair *x, const
 	}
 	if (p->cols % 2)
 		value[1] = op3(e, REG_F, "selp.f32", value[1], imm_f(0), less(e, add(e, x->col, imm(1)), imm(p->cols)));
-	Reg half = bf16_pair(e, value[0], value[1]);
-	ins(e, "@$ st.global.u32 [$], $", x->real, place(e, place_at(e, POINTER(k, half), p->at * 2), x->at, 2), half);
+	Reg rounded = bf16_pair(e, value[0], value[1]);
+	ins(e, "@$ st.global.u32 [$], $", x->real, place(e, place_at(e, POINTER(k, half), p->at * 2), x->at, 2), rounded);
 }
 
 /* The weight and its state, of a pair. */
@@ -134,7 +134,7 @@ typedef struct Variables {
 	Reg at[2 + MAX_STATE], value[2 + MAX_STATE][2];
 } Variables;
 
-/* Loads of all come first, so that they are under way together. */
+/* Loads of all pairs come first, so that they overlap. */
 static void pairs_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const RulePairs *q)
 {
 	Emit *e = k->e;
@@ -143,7 +143,7 @@ static void pairs_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, c
 	Variables *x = NEW(&k->s->cx->scratch, q->count, Variables);
 
 	if (p->kind) {
-		pairs_apart(k, n, p, q);
+		weights_apply(k, n, p, q);
 		return;
 	}
 	PlaceNumbers own = known_numbers(k, n, &k->s->factor[p->factor]);
@@ -170,7 +170,7 @@ static void pairs_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, c
 	infinite_check(k, infinite);
 }
 
-/* As many at a time as there are registers for. */
+/* As many at once as registers suffice for. */
 void rule_pairs(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const RulePairs *q)
 {
 	enum { AT_ONCE = 8 };
@@ -183,31 +183,19 @@ void rule_pairs(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const Rul
 	}
 }
 
-static uint32_t variables_used(const Kernel *k)
-{
-	return formula_uses(k->s->formula, OP_LOAD) | formula_uses(k->s->formula, OP_STORE);
-}
-
-static const DevicePanel *gradient_panel(const Kernel *k, uint32_t i)
-{
-	return &k->s->panel[k->s->step[k->s->list->gradient + i].panel];
-}
-
 /* ---- sums of slices as tiles ----
  *
- * A warp has a tile of 16 x 8 weights, of four leaves: a subtree of the tree of leaves. Sums of subtrees meet in shared
- * memory, where the first of these warps joins them and applies the rule. */
+ * A warp adds a tile of 16 x 8 weights over four leaves: a part, which is a subtree of the tree of leaves. Sums of
+ * parts go through shared memory to the first of these warps, which adds them and applies the rule. */
 
 enum { TILE_LEAVES = 4, TILE_BYTES = 512, MOST_TILE_PANELS = 4 };
-
-static uint32_t gradient_count(const Kernel *k) { return k->s->list->steps - k->s->list->gradient; }
 
 SumTiles sum_tiles(const Kernel *k, uint32_t gradient)
 {
 	SumTiles t = { 0 };
 
 	for (uint32_t i = 0; i <= gradient; i++) {
-		const DeviceStep *g = &k->s->step[k->s->list->gradient + i];
+		const DeviceStep *g = nth_gradient(k, i);
 		t.first += t.count;
 		t.across = (uint32_t)ceil_div(g->cols, 8);
 		t.count = (uint32_t)ceil_div(g->depth, 16) * t.across;
@@ -236,7 +224,7 @@ bool tile_sums_plan(Kernel *k)
 	const EmitSource *s = k->s;
 	const Job *j = s->job;
 	uint32_t parts = tile_parts(s), warps = k->workers / 32, blocks = s->teams * s->team_blocks;
-	SumTiles last = sum_tiles(k, gradient_count(k) - 1);
+	SumTiles last = sum_tiles(k, gradient_steps(k) - 1);
 	uint64_t tiles = last.first + last.count;
 
 	for (uint32_t i = 0; i < j->panels; i++)
@@ -246,7 +234,7 @@ bool tile_sums_plan(Kernel *k)
 	if (parts > 1)
 		shared_take(k, (uint64_t)k->workers * 16);
 	k->bf16->sum_tiles = (uint32_t)tiles;
-	return gradient_count(k) <= MOST_TILE_PANELS && parts <= warps && tiles <= (uint64_t)warps / parts * blocks &&
+	return gradient_steps(k) <= MOST_TILE_PANELS && parts <= warps && tiles <= (uint64_t)warps / parts * blocks &&
 	       most_leaves(s) * slices_at_most(s) * tiles * TILE_BYTES / 4 <= j->sums * BF16_SLICES * j->floats &&
 	       k->bytes <= s->shared;
 }
@@ -262,22 +250,22 @@ Reg tile_sum_address(Kernel *k, Reg leaf, Reg slice, Reg tile)
 
 struct TilesPrefetch {
 	RuleNumbers numbers;
-	Reg part, strip, tile; /* of the warp: which leaves, which of the block's tiles, its number */
-	Reg leads, has;        /* it applies the rule; there is such a tile */
+	Reg part, strip, tile; /* of the warp: its part, its tile in the block, number of the tile */
+	Reg leads, has;        /* P: it applies the rule; its tile exists */
 	struct {
 		RulePair pair[2];
 		Variables v[2];
-		Reg is;
+		Reg is; /* P: the tile is of this panel */
 	} panel[MOST_TILE_PANELS];
 };
 
-/* What the rule needs, and where: rows 8 apart of a lane. */
+/* Loads weights and state of a lane's two pairs, in rows 8 apart. */
 static void panel_prepare(Kernel *k, struct TilesPrefetch *a, uint32_t i)
 {
 	Emit *e = k->e;
-	const DeviceStep *g = &k->s->step[k->s->list->gradient + i];
+	const DeviceStep *g = nth_gradient(k, i);
 	const DevicePanel *p = gradient_panel(k, i);
-	uint32_t loads = formula_uses(k->s->formula, OP_LOAD), used = variables_used(k);
+	uint32_t loads = formula_uses(k->s->formula, OP_LOAD), used = formula_variables(k);
 	SumTiles t = sum_tiles(k, i);
 	Reg own = add(e, a->tile, imm(0u - t.first)), down = divide(e, own, t.across);
 	Reg row = mad(e, down, 16, k->bf16->row_of_lane);
@@ -316,7 +304,7 @@ struct TilesPrefetch *tiles_prefetch(Kernel *k)
 	a->tile = mad(e, a->strip, k->s->teams * k->s->team_blocks, k->block);
 	a->has = op2(e, REG_P, "and.pred", less(e, a->tile, imm(k->bf16->sum_tiles)), less(e, a->part, imm(parts)));
 	a->leads = op2(e, REG_P, "and.pred", a->has, same(e, a->part, imm(0)));
-	for (uint32_t i = 0; i < gradient_count(k); i++)
+	for (uint32_t i = 0; i < gradient_steps(k); i++)
 		panel_prepare(k, a, i);
 	return a;
 }
@@ -327,7 +315,7 @@ static void quads_add(Emit *e, Reg to[4], const Reg from[4])
 		to[i] = op2(e, REG_F, "add.rn.ftz.f32", to[i], from[i]);
 }
 
-/* Sums join like carries of a binary counter; what is left at the end from the last one down. */
+/* Sums are added like carries of a binary counter; at the end, the rest from the last one down. */
 typedef struct QuadStack {
 	Reg quad[JOIN_LEVELS + 1][4];
 	uint32_t depth;
@@ -345,7 +333,7 @@ static void stack_end(Emit *e, QuadStack *s)
 		quads_add(e, s->quad[s->depth - 2], s->quad[s->depth - 1]);
 }
 
-/* Leaves of the part: some of them, all slices. Loads come first, so that all are under way. */
+/* The sum of a part that has so many leaves. Loads come first, so that they overlap. */
 static void part_join(Kernel *k, const struct TilesPrefetch *a, uint32_t leaves, uint32_t slice, const Reg sum[4])
 {
 	Emit *e = k->e;
@@ -391,8 +379,8 @@ static void parts_join(Kernel *k, const struct TilesPrefetch *a, Reg leaves, con
 	}
 }
 
-/* Sums of parts, in shared memory. */
-static void parts_meet(Kernel *k, const struct TilesPrefetch *a, Reg leaves, const Reg sum[4])
+/* Sums of parts, through shared memory to the leading warp. */
+static void parts_add(Kernel *k, const struct TilesPrefetch *a, Reg leaves, const Reg sum[4])
 {
 	Emit *e = k->e;
 	uint32_t strips = k->workers / 32 / tile_parts(k->s);
@@ -452,270 +440,7 @@ void tiles_update(Kernel *k, const struct TilesPrefetch *a, Reg leaves)
 	parts_join(k, a, leaves, sum);
 	if_end(e, none);
 	if (parts > 1)
-		parts_meet(k, a, leaves, sum);
-	for (uint32_t i = 0; i < gradient_count(k); i++)
+		parts_add(k, a, leaves, sum);
+	for (uint32_t i = 0; i < gradient_steps(k); i++)
 		panel_apply(k, a, i, sum);
-}
-
-/* ---- weights and state in shared memory ---- */
-
-void bf16_kept_plan(Kernel *k)
-{
-	for (uint32_t i = 0; i < k->s->list->steps - k->s->list->gradient; i++) {
-		const DevicePanel *p = gradient_panel(k, i);
-		KeptPanel *to = &k->bf16->panel[i];
-		to->swizzled = p->row * 4 % 128 == 64;
-		to->pitch = p->row * 4 + (to->swizzled ? 0 : 32);
-		for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-			if (variables_used(k) >> v & 1)
-				to->at[v] = shared_take(k, p->size / p->row * to->pitch);
-	}
-}
-
-/* Bytes that the 32 of a row begin with, for bytes `at` of it. */
-static Reg kept_byte(Emit *e, const KeptPanel *p, Reg row, Reg at)
-{
-	if (!p->swizzled)
-		return at;
-	Reg other = op2(e, REG_R, "and.b32", op2(e, REG_R, "shl.b32", row, imm(4)), imm(32));
-	return op2(e, REG_R, "xor.b32", at, other);
-}
-
-/* Between global and shared memory, 16 bytes a thread. */
-void bf16_kept_move(Kernel *k, bool out)
-{
-	Emit *e = k->e;
-
-	if (k->bf16->warpgroups) {
-		warpgroup_kept_move(k, out);
-		return;
-	}
-	for (uint32_t i = 0; k->bf16->kept && i < k->s->list->steps - k->s->list->gradient; i++) {
-		const DevicePanel *p = gradient_panel(k, i);
-		const KeptPanel *to = &k->bf16->panel[i];
-		uint32_t each = p->row / 4;
-		Loop l = loop_begin(e, k->tid, imm((uint32_t)(p->size / 4)), k->s->threads);
-		Reg row = divide(e, l.i, each), part = mul(e, modulo(e, l.i, each, row), 16);
-		Reg here = add(e, mad(e, row, to->pitch, k->memory), kept_byte(e, to, row, part));
-		for (uint32_t v = 1; v < 2 + MAX_STATE; v++) {
-			if (!(variables_used(k) >> v & 1))
-				continue;
-			Reg there = variable_at(k, v, p, mul(e, l.i, 4)), q[4];
-			if (out) {
-				load_quad(e, "shared", q, here, to->at[v]);
-				store_quad(e, "global", there, 0, q);
-			} else {
-				ins(e, "cp.async.cg.shared.global [$+#], [$], 16", here, to->at[v], there);
-			}
-		}
-		loop_end(e, &l);
-	}
-}
-
-/* ---- the update from registers ---- */
-
-/* One by one, where places differ in their factor. */
-static void tiles_apart(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const RuleTiles *q)
-{
-	Emit *e = k->e;
-
-	for (uint32_t i = 0; i < 4 * q->high * q->wide; i++) {
-		uint32_t tile = i / 4;
-		Reg row = add(e, q->row, imm(16 * (tile / q->wide) + 8 * (i / 2 % 2)));
-		Reg col = add(e, q->col, imm(8 * (tile % q->wide) + i % 2));
-		uint32_t none = if_begin(e, less(e, row, imm(q->depth)));
-		rule_apply(k, n, p, row, col, mad(e, row, p->row, col), q->sum[tile][i % 4]);
-		if_end(e, none);
-	}
-}
-
-/* Where the lane's first place is: weights and state; rounded weights in shared memory, if products have them. */
-typedef struct TilePlaces {
-	Reg at[2 + MAX_STATE], half;
-	const KeptPanel *kept;
-	Reg kept_at[2]; /* of even and of odd tiles */
-	const Bf16Region *region;
-	Reg row[8], row_here[8], col[8], second[8]; /* P: rows, also of the region, and columns that are there */
-} TilePlaces;
-
-static TilePlaces tile_places(Kernel *k, const DevicePanel *p, const RuleTiles *q)
-{
-	Emit *e = k->e;
-	uint32_t used = variables_used(k);
-	TilePlaces t = { .region = NULL };
-	Reg first = mad(e, q->row, p->row, q->col);
-
-	for (uint32_t i = 0; i < k->bf16->regions; i++)
-		if (k->bf16->region[i].from == p->at)
-			t.region = &k->bf16->region[i];
-	for (uint32_t v = 1; v < 2 + MAX_STATE && !k->bf16->kept; v++)
-		if (used >> v & 1)
-			t.at[v] = variable_at(k, v, p, first);
-	if (k->bf16->kept) {
-		t.kept = &k->bf16->panel[q->number];
-		for (uint32_t i = 0; i < 2; i++)
-			t.kept_at[i] = add(e, mad(e, q->row, t.kept->pitch, k->memory),
-			                   kept_byte(e, t.kept, q->row, mad(e, q->col, 4, imm(32 * i))));
-	}
-	if (t.region)
-		t.half = add(e, mad(e, q->row, t.region->pitch, mad(e, q->col, 2, k->memory)), imm(t.region->at));
-	for (uint32_t r = 0; r < 2 * q->high; r++) {
-		t.row[r] = less(e, q->row, imm(q->depth - min_u32(q->depth, 8 * r)));
-		t.row_here[r] = t.row[r];
-		if (t.region && t.region->rows != q->depth) /* a row past those of products is that of the true unit */
-			t.row_here[r] = less(e, q->row, imm(t.region->rows - min_u32(t.region->rows, 8 * r)));
-	}
-	for (uint32_t j = 0; j < q->wide; j++) {
-		t.col[j] = less(e, q->col, imm(p->cols - min_u32(p->cols, 8 * j)));
-		if (p->cols % 2)
-			t.second[j] = less(e, add(e, q->col, imm(8 * j + 1)), imm(p->cols));
-	}
-	return t;
-}
-
-/* Weights from the true unit: 0 among rounded ones, and in the row that sums begin with. */
-static void tiles_bias(Kernel *k, const DevicePanel *p, const RuleTiles *q, const TilePlaces *t)
-{
-	Emit *e = k->e;
-	const Job *j = k->s->job;
-
-	if (p->bias == NO_BIAS)
-		return;
-	const float *start = p->bias_across ? j->copies + p->copy + (uint64_t)p->bias * p->copy_row
-	                                    : j->w + p->at + (uint64_t)p->bias * p->row;
-	const WeightRegion *s = region_of(k, start);
-	Reg own = p->bias_across ? q->col : q->row;
-	uint32_t past =
-		p->bias_across ? 8 * q->wide : 16 * q->high; /* of the warp's tiles: lanes begin with one of the first */
-	Reg near = less(e, op2(e, REG_R, "sub.u32", imm(p->bias), op2(e, REG_R, "and.b32", own, imm(~7u))), imm(past));
-	uint32_t none = if_begin(e, near);
-	for (uint32_t i = 0; i < 4 * q->high * q->wide; i++) {
-		uint32_t tile = i / 4, down = tile / q->wide * 2 + i / 2 % 2, across = tile % q->wide;
-		uint32_t place_of = p->bias_across ? 8 * across + i % 2 : 8 * down;
-		Reg is = op2(e, REG_P, "and.pred", same(e, own, imm(p->bias - place_of)), t->row[down]);
-		if (!p->bias_across)
-			is = op2(e, REG_P, "and.pred", is, i % 2 && p->cols % 2 ? t->second[across] : t->col[across]);
-		if (p->bias < place_of)
-			continue;
-		Reg to = p->bias_across ? add(e, q->row, imm(8 * down)) : add(e, q->col, imm(8 * across + i % 2));
-		if (s)
-			ins(e, "@$ st.shared.f32 [$+#], $", is, mad(e, to, 4, k->memory), s->at, q->sum[tile][i % 4]);
-		if (t->region) {
-			Reg here = op2(e, REG_P, "and.pred", is, t->row_here[down]), zero = reg(e, REG_H);
-			ins(e, "mov.u16 $, 0", zero);
-			ins(e, "@$ st.shared.u16 [$+#], $", here, t->half, 8 * down * t->region->pitch + 16 * across + 2 * (i % 2),
-			    zero);
-		}
-	}
-	if_end(e, none);
-}
-
-/* A pair whose second column is past the last has a gradient of 0 there, and what it stores is padding. */
-static void pair_apply(Kernel *k, const PlaceNumbers *n, const RuleTiles *q, const TilePlaces *t, uint32_t pair,
-                       Reg value[2 + MAX_STATE][2], Reg finite)
-{
-	Emit *e = k->e;
-	uint32_t tile = pair / 2, down = tile / q->wide * 2 + pair % 2, across = tile % q->wide;
-	Reg *sum = q->sum[tile] + pair % 2 * 2, real = op2(e, REG_P, "and.pred", t->row[down], t->col[across]);
-
-	for (uint32_t c = 0; c < 2; c++) {
-		Reg variable[2 + MAX_STATE] = { sum[c] };
-		if (c && t->second[across].type == REG_P)
-			variable[0] = op3(e, REG_F, "selp.f32", sum[c], imm_f(0), t->second[across]);
-		for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-			variable[v] = value[v][c];
-		place_values(k, n, variable);
-		for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-			value[v][c] = variable[v];
-		ins(e, "mov.f32 $, $", sum[c], variable[1]);
-		ins(e, "@$ fma.rn.ftz.f32 $, $, 0f00000000, $", real, finite, variable[1], finite);
-	}
-	if (!t->region)
-		return;
-	Reg half = bf16_pair(e, sum[0], sum[1]), here = op2(e, REG_P, "and.pred", t->row_here[down], t->col[across]);
-	if (t->second[across].type == REG_P)
-		half = op3(e, REG_R, "selp.u32", half, op2(e, REG_R, "and.b32", half, imm(0xffff)), t->second[across]);
-	ins(e, "@$ st.shared.u32 [$+#], $", here, t->half, 8 * down * t->region->pitch + 16 * across, half);
-}
-
-/* Loads of some pairs come first, so that they are under way together. */
-void rule_tiles(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const RuleTiles *q)
-{
-	enum { AT_ONCE = 8 };
-	Emit *e = k->e;
-	const Formula *f = k->s->formula;
-	uint32_t loads = formula_uses(f, OP_LOAD), stores = formula_uses(f, OP_STORE), all = 2 * q->high * q->wide;
-
-	if (p->kind) {
-		tiles_apart(k, n, p, q);
-		return;
-	}
-	TilePlaces t = tile_places(k, p, q);
-	PlaceNumbers own = known_numbers(k, n, &k->s->factor[p->factor]);
-	Reg finite = zero_float(e), value[AT_ONCE][2 + MAX_STATE][2];
-	for (uint32_t first = 0; first < all; first += AT_ONCE) {
-		for (uint32_t moves = 0; moves < 3; moves++) /* loads, the rule, stores */
-			for (uint32_t i = 0; i < AT_ONCE && first + i < all; i++) {
-				uint32_t tile = (first + i) / 2, down = tile / q->wide * 2 + (first + i) % 2, across = tile % q->wide;
-				uint32_t at = (8 * down * p->row + 8 * across) * 4;
-				if (t.kept)
-					at = 8 * down * t.kept->pitch + across / 2 * 64;
-				Reg real = op2(e, REG_P, "and.pred", t.row[down], t.col[across]);
-				if (moves == 1)
-					pair_apply(k, &own, q, &t, first + i, value[i], finite);
-				for (uint32_t v = 1; v < 2 + MAX_STATE; v++) {
-					Reg *x = value[i][v];
-					if (!moves && ((loads | stores) >> v & 1))
-						for (uint32_t c = 0; c < 2; c++)
-							x[c] = op1(e, REG_F, "mov.f32", imm_f(0));
-					uint32_t here = t.kept ? at + t.kept->at[v] : at;
-					Reg from = t.kept ? t.kept_at[across % 2] : t.at[v];
-					if (!moves && (loads >> v & 1))
-						ins(e, t.kept ? "@$ ld.shared.v2.f32 {$, $}, [$+#]" : "@$ ld.global.v2.f32 {$, $}, [$+#]", real,
-						    x[0], x[1], from, here);
-					if (moves == 2 && (stores >> v & 1))
-						ins(e, t.kept ? "@$ st.shared.v2.f32 [$+#], {$, $}" : "@$ st.global.v2.f32 [$+#], {$, $}", real,
-						    from, here, x[0], x[1]);
-				}
-			}
-	}
-	infinite_check(k, op2(e, REG_P, "setp.neu.ftz.f32", finite, finite));
-	tiles_bias(k, p, q, &t);
-}
-
-/* ---- the end of a job ---- */
-
-/* Rounded weights, and those from the true unit that are transposed, from shared memory, where updates have changed
- * them. */
-void bf16_weights_store(Kernel *k)
-{
-	Emit *e = k->e;
-	const Job *j = k->s->job;
-
-	barrier_block(e);
-	bf16_kept_move(k, true);
-	if (k->bf16->warpgroups)
-		warpgroup_weights_move(k, true);
-	for (uint32_t i = 0; i < k->bf16->regions && !k->bf16->warpgroups; i++) {
-		const Bf16Region *r = &k->bf16->region[i];
-		uint32_t each = r->row / 2;
-		Reg to = place_at(e, POINTER(k, half), r->from * 2);
-		Loop l = loop_begin(e, k->tid, imm(r->rows * each), k->s->threads);
-		Reg row = divide(e, l.i, each), part = modulo(e, l.i, each, row);
-		Reg two = load(e, REG_R, "ld.shared.u32", mad(e, row, r->pitch, mad(e, part, 4, k->memory)), r->at);
-		ins(e, "st.global.u32 [$], $", place(e, to, l.i, 4), two);
-		loop_end(e, &l);
-	}
-	for (uint32_t i = 0; i < j->panels; i++) {
-		const DevicePanel *p = &k->s->panel[i];
-		if (p->bias == NO_BIAS || !p->bias_across || p->copy == NO_COPY)
-			continue;
-		const WeightRegion *r = region_of(k, j->copies + p->copy + (uint64_t)p->bias * p->copy_row);
-		if (!r)
-			continue;
-		Loop l = loop_begin(e, k->tid, imm(r->row), k->s->threads);
-		Reg w = load(e, REG_F, "ld.shared.f32", mad(e, l.i, 4, k->memory), r->at);
-		ins(e, "st.global.f32 [$], $", place(e, weight_place(k, r->from), l.i, 4), w);
-		loop_end(e, &l);
-	}
 }

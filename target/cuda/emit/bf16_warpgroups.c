@@ -24,9 +24,6 @@ enum {
 };
 enum { INPUT_WEIGHTS, OUTPUT_WEIGHTS, GRADIENTS }; /* gradients */
 
-static const DeviceStep *gradient(const Kernel *k, uint32_t i) { return &k->s->step[k->s->list->gradient + i]; }
-static const DevicePanel *panel(const Kernel *k, uint32_t i) { return &k->s->panel[gradient(k, i)->panel]; }
-
 /* Operands of a gradient: activations of sources, deltas of targets. The rows of the panel are either. */
 typedef struct Sides {
 	uint32_t sources, source_buf, source_col, targets, target_buf, target_col;
@@ -35,7 +32,7 @@ typedef struct Sides {
 
 static Sides sides(const Kernel *k, uint32_t i)
 {
-	const DeviceStep *g = gradient(k, i);
+	const DeviceStep *g = nth_gradient(k, i);
 
 	if (g->a == BUF_DELTA)
 		return (Sides){ g->cols, g->c, g->c_col, g->depth, g->a, g->a_col, true };
@@ -64,7 +61,7 @@ static const InputColumns *input_bits(const Kernel *k, uint32_t i)
 /* The true unit is the last source. */
 static bool panel_fits(const Kernel *k, uint32_t i)
 {
-	const DevicePanel *p = panel(k, i);
+	const DevicePanel *p = gradient_panel(k, i);
 	Sides s = sides(k, i);
 
 	return p->bias_across == s.by_target && p->bias == s.sources - 1 &&
@@ -73,11 +70,11 @@ static bool panel_fits(const Kernel *k, uint32_t i)
 
 bool warpgroup_gradients_fit(const Kernel *k)
 {
-	return k->s->list->steps - k->s->list->gradient == GRADIENTS && k->s->job->panels == GRADIENTS &&
-	       input_bits(k, INPUT_WEIGHTS) && !input_bits(k, OUTPUT_WEIGHTS) &&
-	       columns_tiles(k, INPUT_WEIGHTS) <= MOST_TILES && columns_tiles(k, OUTPUT_WEIGHTS) <= MOST_TILES / 2 &&
-	       rows_tiles(k, OUTPUT_WEIGHTS) <= WARPGROUP_WARPS && input_blocks(k) && input_blocks(k) <= WARPGROUPS &&
-	       panel_fits(k, INPUT_WEIGHTS) && panel_fits(k, OUTPUT_WEIGHTS);
+	return gradient_steps(k) == GRADIENTS && k->s->job->panels == GRADIENTS && input_bits(k, INPUT_WEIGHTS) &&
+	       !input_bits(k, OUTPUT_WEIGHTS) && columns_tiles(k, INPUT_WEIGHTS) <= MOST_TILES &&
+	       columns_tiles(k, OUTPUT_WEIGHTS) <= MOST_TILES / 2 && rows_tiles(k, OUTPUT_WEIGHTS) <= WARPGROUP_WARPS &&
+	       input_blocks(k) && input_blocks(k) <= WARPGROUPS && panel_fits(k, INPUT_WEIGHTS) &&
+	       panel_fits(k, OUTPUT_WEIGHTS);
 }
 
 uint32_t warpgroup_row_threads(const Kernel *k)
@@ -418,11 +415,6 @@ static uint32_t kept_first(const Kernel *k, uint32_t number)
 	return number == INPUT_WEIGHTS ? 0 : rows_tiles(k, INPUT_WEIGHTS) * columns_tiles(k, INPUT_WEIGHTS);
 }
 
-static uint32_t variables(const Kernel *k)
-{
-	return formula_uses(k->s->formula, OP_LOAD) | formula_uses(k->s->formula, OP_STORE);
-}
-
 void warpgroup_region(Bf16Region *r, bool by_target)
 {
 	r->by_target = by_target;
@@ -435,7 +427,7 @@ void warpgroup_kept_plan(Kernel *k)
 	uint32_t tiles = kept_first(k, OUTPUT_WEIGHTS) + rows_tiles(k, OUTPUT_WEIGHTS) * columns_tiles(k, OUTPUT_WEIGHTS);
 
 	for (uint32_t v = 1; v < 2 + MAX_STATE; v++)
-		if (variables(k) >> v & 1)
+		if (formula_variables(k) >> v & 1)
 			k->bf16->panel[0].at[v] = shared_take(k, (uint64_t)tiles * KEPT_TILE);
 }
 
@@ -453,7 +445,7 @@ void warpgroup_kept_move(Kernel *k, bool out)
 	Emit *e = k->e;
 
 	for (uint32_t i = 0; i < GRADIENTS; i++) {
-		const DevicePanel *p = panel(k, i);
+		const DevicePanel *p = gradient_panel(k, i);
 		Sides s = sides(k, i);
 		uint32_t across = columns_tiles(k, i), tiles = rows_tiles(k, i) * across;
 		Loop l = loop_begin(e, k->tid, imm(tiles * 128), k->s->threads);
@@ -466,7 +458,7 @@ void warpgroup_kept_move(Kernel *k, bool out)
 		Reg here = add(e, mad(e, l.i, 4, k->memory), imm(kept_first(k, i) * KEPT_TILE));
 		uint32_t none = if_begin(e, real);
 		for (uint32_t v = 1; v < 2 + MAX_STATE; v++) {
-			if (!(variables(k) >> v & 1))
+			if (!(formula_variables(k) >> v & 1))
 				continue;
 			Reg there = variable_at(k, v, p, s.by_target ? mad(e, col, p->row, row) : mad(e, row, p->row, col));
 			if (out)
@@ -521,7 +513,7 @@ static PartPlaces part_places(Kernel *k, const SumPart *x)
 {
 	Emit *e = k->e;
 	const Bf16 *h = k->bf16;
-	const DevicePanel *p = panel(k, x->number);
+	const DevicePanel *p = gradient_panel(k, x->number);
 	const Job *j = k->s->job;
 	uint32_t across = columns_tiles(k, x->number);
 	PartPlaces t = { .has_last = x->rows > p->bias };
@@ -545,7 +537,7 @@ static PartPlaces part_places(Kernel *k, const SumPart *x)
 static void pair_store(Kernel *k, const SumPart *x, const PartPlaces *t, uint32_t j, uint32_t r, const Reg w[2])
 {
 	Emit *e = k->e;
-	const DevicePanel *p = panel(k, x->number);
+	const DevicePanel *p = gradient_panel(k, x->number);
 	uint32_t at = 8 * r * t->region->pitch + bf16_tile_stride(k) * j, columns = sides(k, x->number).targets;
 	bool checks = x->columns > columns;
 	Reg pair = bf16_pair(e, w[0], w[1]), col = add(e, t->col, imm(8 * j)), is = reg(e, REG_P);
@@ -603,7 +595,7 @@ static void part_apply(Kernel *k, const SumPart *x)
 	const uint32_t *kept = k->bf16->panel[0].at;
 	uint32_t loads = formula_uses(k->s->formula, OP_LOAD), stores = formula_uses(k->s->formula, OP_STORE);
 	PartPlaces t = part_places(k, x);
-	PlaceNumbers own = known_numbers(k, k->numbers, &k->s->factor[panel(k, x->number)->factor]);
+	PlaceNumbers own = known_numbers(k, k->numbers, &k->s->factor[gradient_panel(k, x->number)->factor]);
 	Reg finite = zero_float(e), value[AT_ONCE][2 + MAX_STATE][4];
 
 	for (uint32_t first = 0; first < x->tiles; first += AT_ONCE) {
