@@ -70,7 +70,7 @@ static KernelKey key_of(const Cuda *c, const Work *w)
 		m.leaf_rows = max_u32(m.leaf_rows, (uint32_t)ceil_div(count[i], leaves));
 		if (c->bound->longest > 1) /* examples of several cases */
 			m.leaf_rows = LEAF_EXAMPLES;
-		uint32_t slice = c->bf16 ? half_slice_rows(leaves) : 0;
+		uint32_t slice = c->bf16 ? bf16_slice_rows(leaves) : 0;
 		if (w->leaf_end)
 			leaves = w->leaf_end - w->leaf_first;
 		if (!m.leaf_counts || leaves != m.leaves[0]) {
@@ -146,10 +146,10 @@ static const char *try_columns(Cuda *c, EmitSource *s, CachedKernel *g, Buf *tex
 
 	own.images = lists.images = lists.makes_images = true;
 	lists.cluster = 0;
-	if (!own.cluster || (!c->bound->csr.has_padded && !own.half))
+	if (!own.cluster || (!c->bound->csr.has_padded && !own.bf16))
 		return "no cluster, or no index lists";
-	const char *why = own.half ? NULL : emit_text(c, &lists, &made, &unused);
-	if (!own.half)
+	const char *why = own.bf16 ? NULL : emit_text(c, &lists, &made, &unused);
+	if (!own.bf16)
 		g->csc_bytes = made.csc_bytes;
 	if (!why)
 		why = columns_text(&own, g->csc_bytes, &c->temp, text, &shape);
@@ -161,7 +161,7 @@ static const char *try_columns(Cuda *c, EmitSource *s, CachedKernel *g, Buf *tex
 	g->kernel.threads = shape.threads;
 	g->kernel.shared = shape.shared;
 	g->exchange = 0;
-	s->images |= !s->half;
+	s->images |= !s->bf16;
 	return NULL;
 }
 
@@ -170,9 +170,9 @@ static const char *try_bf16(Cuda *c, EmitSource *s, CachedKernel *g, Buf *text)
 {
 	EmitSource own = *s;
 
-	own.grouped = s->solo && c->gpu->has_wgmma;
-	own.sided = !own.grouped;
-	own.threads += own.sided ? SIDE_THREADS : 0;
+	own.warpgroups = s->solo && c->gpu->has_wgmma;
+	own.adds_side_warps = !own.warpgroups;
+	own.threads += own.adds_side_warps ? SIDE_THREADS : 0;
 	const char *why = emit_text(c, &own, g, text);
 	if (!why)
 		*s = own;
@@ -263,7 +263,7 @@ static EmitSource source_of(const Cuda *c, const Job *j, const KernelKey *key)
 		.shared = c->gpu->block_shared,
 		.copies = (uint32_t)c->transposed_floats,
 		.solo = key->solo,
-		.half = c->bf16,
+		.bf16 = c->bf16,
 		.slice = { key->slice[0], key->slice[1] },
 		.images = key->csc_prebuilt,
 		.bulk = c->gpu->max_cluster != 0, /* both come with compute capability 9.0 */
@@ -288,7 +288,7 @@ static void generate(Cuda *c, const Job *j, CachedKernel *g)
 	if (resident)
 		why = try_columns(c, &s, g, &text);
 	const char *no_columns = why;
-	if (why && resident && s.half && !s.test && !try_bf16(c, &s, g, &text))
+	if (why && resident && s.bf16 && !s.test && !try_bf16(c, &s, g, &text))
 		why = NULL;
 	if (why && resident)
 		why = try_resident(c, &s, no_columns, g, &text);

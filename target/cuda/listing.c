@@ -31,7 +31,7 @@ static void shapes_print(const Cuda *c, Buf *out)
 	for (uint32_t leaves = 1; leaves <= 64; leaves *= 8) {
 		shape_choose(c, LEAF_EXAMPLES, leaves, blocks, &teams, &team_blocks);
 		if (c->bf16)
-			team_blocks = min_u32(team_blocks, (uint32_t)ceil_div(LEAF_EXAMPLES, half_slice_rows(leaves)));
+			team_blocks = min_u32(team_blocks, (uint32_t)ceil_div(LEAF_EXAMPLES, bf16_slice_rows(leaves)));
 		buf_printf(out, "\tbatch of %u leaves: %u teams of %u blocks\n", leaves, teams, team_blocks);
 		if (leaves == 1)
 			columns_print(c, team_blocks, out);

@@ -83,7 +83,7 @@ void row_buffers_reserve(Cuda *c)
 static void sums_reserve(Cuda *c, uint32_t leaves)
 {
 	Job *j = &c->job;
-	uint32_t slices = c->bf16 ? HALF_SLICES : 1, sums = c->bf16 ? 2 : 1; /* bf16: a sum per slice of a leaf */
+	uint32_t slices = c->bf16 ? BF16_SLICES : 1, sums = c->bf16 ? 2 : 1; /* bf16: a sum per slice of a leaf */
 	uint64_t bytes = (c->floats + 16) * sizeof(float) * slices;
 
 	while (sums < leaves && sums < c->gpu->max_sums && (2 * sums) * bytes <= c->gpu->memory / 4)
@@ -532,7 +532,7 @@ static void teams_form(Cuda *c, const Work *w, uint64_t examples, uint32_t all, 
 	}
 	shape_choose(c, examples / all * c->bound->longest, leaves, c->gpu->blocks, &c->teams, &c->team_blocks);
 	if (c->bf16) { /* a block has a slice of the leaf, or more */
-		uint64_t slices = ceil_div(max_u64(1, ceil_div(examples, all)), half_slice_rows(all));
+		uint64_t slices = ceil_div(max_u64(1, ceil_div(examples, all)), bf16_slice_rows(all));
 		c->team_blocks = min_u32(c->team_blocks, (uint32_t)slices);
 	}
 	assert(c->teams <= c->row_teams);

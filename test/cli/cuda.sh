@@ -20,7 +20,7 @@ $MICROPROP train letters.topo --updates 1 --batch 8 --json | print
 # So little that sums of the leaves of a batch are joined in waves.
 for target in cpu cuda; do MICROPROP_CUDA_MEMORY=6000000 $MICROPROP train letters.topo --batch all --updates 1 --target $target --json | print; done
 MICROPROP_CUDA_MEMORY=20000 $MICROPROP train letters.topo --updates 1 --target cuda
-# Blocks of a GPU's size: several warps judge rows, one forms tallies; a team without a leaf; wide layers of many seeds.
+# Blocks of a GPU's size: several warps score rows, one forms tallies; a team without a leaf; wide layers of many seeds.
 printf 'group in 64 input\ngroup h 6\ngroup out 64 output\nconnect in, true -> h\nconnect h, true -> out\n' >wide.topo
 printf 'group in 2 input\ngroup h 200\ngroup out 1 output\nconnect in, true -> h\nconnect h, true -> out\n' >flat.topo
 awk 'BEGIN { print "a,b,c"; for (i = 0; i < 900; i++) print i % 7 / 7 "," i % 11 / 11 "," (i % 3 == 0) }' >n.csv

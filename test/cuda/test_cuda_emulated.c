@@ -246,7 +246,7 @@ static void agree(uint64_t seed, uint32_t most, Draft kind)
 	snprintf(how, sizeof how, "emulate:%llu", (unsigned long long)seed);
 	if (!getenv("MICROPROP_TEST_GPU")) {
 		setenv("MICROPROP_CUDA", how, 1);
-		if (seed % 8 == 1) /* several warps judge rows */
+		if (seed % 8 == 1) /* several warps score rows */
 			setenv("MICROPROP_CUDA_THREADS", seed % 16 == 1 ? "256" : "512", 1);
 		else
 			unsetenv("MICROPROP_CUDA_THREADS");

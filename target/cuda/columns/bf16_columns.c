@@ -39,24 +39,25 @@ static const char *steps_find(Columns *c)
 	const DeviceStep **product[] = { &c->step.hidden, &c->step.outputs, &c->step.back };
 	uint32_t products = 0;
 
-	if (!half_is_through(k))
+	if (!bf16_fuses_layers(k))
 		return "layers";
 	for (uint32_t i = 0; i < s->list->gradient; i++)
 		if (s->step[i].kind == STEP_PRODUCT)
 			*product[products++] = &s->step[i];
-	c->step.errors = late_errors(k, c->step.outputs);
+	c->step.errors = deferred_errors(k, c->step.outputs);
 	if (s->list->steps - s->list->gradient != 2)
 		return "gradients";
 	for (uint32_t i = s->list->gradient; i < s->list->steps; i++) {
 		const DeviceStep *g = &s->step[i];
 		if (g->kind != STEP_GRADIENT)
 			return "gradients";
-		bool a = bits_of(k, g->a, g->a_col), b = bits_of(k, g->c, g->c_col);
+		bool a = bit_columns(k, g->a, g->a_col), b = bit_columns(k, g->c, g->c_col);
 		*(a || b ? &c->step.input_gradient : &c->step.output_gradient) = g;
 		if (a || b)
-			c->bf16->input = a ? bits_of(k, g->a, g->a_col) : bits_of(k, g->c, g->c_col);
+			c->bf16->input = a ? bit_columns(k, g->a, g->a_col) : bit_columns(k, g->c, g->c_col);
 	}
-	if (!c->step.input_gradient || !c->step.output_gradient || !bits_of(k, c->step.hidden->a, c->step.hidden->a_col))
+	if (!c->step.input_gradient || !c->step.output_gradient ||
+	    !bit_columns(k, c->step.hidden->a, c->step.hidden->a_col))
 		return "inputs";
 	return NULL;
 }
@@ -124,9 +125,9 @@ static void plan_memory(Columns *c)
 	uint32_t values = 1 + plan_states(c), bias = c->output_panel->bias != NO_BIAS;
 
 	plan_cases_begin(c);
-	k->half->at_bits = take(c, bits_bytes(k, c->rows));
+	k->bf16->at_bits = take(c, bits_bytes(k, c->rows));
 	plan_cases_end(c);
-	k->half->at_transposed = take(c, transposed_bytes(k, c->rows));
+	k->bf16->at_transposed = take(c, transposed_bytes(k, c->rows));
 	h->smem.input_w_row = odd_16s(16 * h->col_tiles);
 	h->smem.input_w = take(c, (uint64_t)round_up(16 * h->input_tiles, 32) * h->smem.input_w_row);
 	h->smem.hidden_start = take(c, 32 * h->col_tiles);
@@ -160,15 +161,15 @@ const char *bf16_columns_plan(Columns *c)
 	const EmitSource *s = k->s;
 	Bf16Columns *h = c->bf16 = NEW(&s->cx->scratch, 1, Bf16Columns);
 
-	k->half = NEW(&s->cx->scratch, 1, Half);
+	k->bf16 = NEW(&s->cx->scratch, 1, Bf16);
 	k->e->near = true;
 	bits_plan(k);
-	if (!k->half->bits)
+	if (!k->bf16->bits)
 		return "inputs";
 	const char *why = steps_find(c);
 	if (why)
 		return why;
-	k->half->y_bits = s->job->data.y_bits && s->job->outputs <= 32;
+	k->bf16->y_bits = s->job->data.y_bits && s->job->outputs <= 32;
 	c->input_panel = &s->panel[c->step.input_gradient->panel];
 	c->output_panel = &s->panel[c->step.output_gradient->panel];
 	plan_sizes(c);
@@ -203,7 +204,7 @@ const char *bf16_columns_plan(Columns *c)
 void bf16_registers(Columns *c)
 {
 	Emit *e = c->k->e;
-	Half *h = c->k->half;
+	Bf16 *h = c->k->bf16;
 
 	c->bf16->group = divide(e, c->k->member, c->bf16->shares);
 	c->bf16->share = modulo(e, c->k->member, c->bf16->shares, c->bf16->group);
@@ -264,7 +265,7 @@ static void place_move(Columns *c, const Place *p, bool out)
 			Reg x = load(e, REG_F, "ld.shared.f32", p->at, (v - 1) * p->size);
 			ins(e, "st.global.f32 [$], $", there, x);
 			if (v == 1)
-				half_weight(k, p->panel, by_source(p) ? p->source : p->target, by_source(p) ? p->target : p->source,
+				bf16_weight(k, p->panel, by_source(p) ? p->source : p->target, by_source(p) ? p->target : p->source,
 				            place_of, x);
 		} else {
 			ins(e, "st.shared.f32 [$+#], $", p->at, (v - 1) * p->size, load(e, REG_F, "ld.global.f32", there, 0));

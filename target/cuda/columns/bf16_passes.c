@@ -33,7 +33,7 @@ static void rows_fragments(Columns *c, Reg row, uint32_t first, uint32_t steps, 
 	for (uint32_t step = 0; step < steps; step += 2) {
 		Reg word[2];
 		for (uint32_t r = 0; r < 2; r++)
-			word[r] = load(k->e, REG_R, "ld.shared.u32", at, 8 * r * k->half->bits_row + 2 * (first + step));
+			word[r] = load(k->e, REG_R, "ld.shared.u32", at, 8 * r * k->bf16->bits_row + 2 * (first + step));
 		bits_fragments(k, word, 2, f + step);
 	}
 }
@@ -42,7 +42,7 @@ static void hidden_start(Columns *c, Reg (*sum)[4])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	Reg at = mad(e, k->half->col_of_lane, 4, k->memory);
+	Reg at = mad(e, k->bf16->col_of_lane, 4, k->memory);
 
 	for (uint32_t j = 0; j < c->bf16->col_tiles; j++) {
 		Reg start[2];
@@ -145,8 +145,8 @@ void bf16_transpose_inputs(Columns *c)
 	const Bf16Columns *h = c->bf16;
 	uint32_t first = c->pass_warps < c->warps ? c->pass_warps : 0, warps = c->warps - first;
 	uint32_t words = h->block_input_tiles / 2 + 1, squares = h->slices * words;
-	uint32_t at_once = min_u32(SQUARES_TURNED, (uint32_t)ceil_div(squares, warps));
-	Reg row = place_column(e, c->reg.lane), x[SQUARES_TURNED], is[SQUARES_TURNED], to[SQUARES_TURNED];
+	uint32_t at_once = min_u32(SQUARES_AT_ONCE, (uint32_t)ceil_div(squares, warps));
+	Reg row = bit_column(e, c->reg.lane), x[SQUARES_AT_ONCE], is[SQUARES_AT_ONCE], to[SQUARES_AT_ONCE];
 	Reg first_word = add(e, divide(e, bf16_first_tile(c), 2), imm(h->input->word));
 
 	remark(e, "words of inputs");
@@ -155,16 +155,16 @@ void bf16_transpose_inputs(Columns *c)
 	for (uint32_t i = 0; i < at_once; i++) {
 		Reg number = add(e, l.i, imm(i * warps)), slice = divide(e, number, words);
 		Reg word = add(e, first_word, modulo(e, number, words, slice));
-		Reg from = mad(e, mad(e, slice, SLICE, row), k->half->bits_row, mad(e, word, 4, c->reg.cases));
-		to[i] = mad(e, slice, k->half->transposed_row, mad(e, word, 128, mad(e, row, 4, k->memory)));
+		Reg from = mad(e, mad(e, slice, SLICE, row), k->bf16->bits_row, mad(e, word, 4, c->reg.cases));
+		to[i] = mad(e, slice, k->bf16->transposed_row, mad(e, word, 128, mad(e, row, 4, k->memory)));
 		is[i] = less(e, word, imm(k->s->job->data.bits_row));
 		is[i] = op2(e, REG_P, "and.pred", is[i], less(e, number, imm(squares)));
 		x[i] = op1(e, REG_R, "mov.u32", imm(0));
-		ins(e, "@$ ld.shared.u32 $, [$+#]", is[i], x[i], from, k->half->at_bits);
+		ins(e, "@$ ld.shared.u32 $, [$+#]", is[i], x[i], from, k->bf16->at_bits);
 	}
-	squares_turn(k, x, at_once);
+	squares_transpose(k, x, at_once);
 	for (uint32_t i = 0; i < at_once; i++)
-		ins(e, "@$ st.shared.u32 [$+#], $", is[i], to[i], k->half->at_transposed, x[i]);
+		ins(e, "@$ st.shared.u32 [$+#], $", is[i], to[i], k->bf16->at_transposed, x[i]);
 	loop_end(e, &l);
 	if_end(e, none);
 }
@@ -196,7 +196,7 @@ static Side side_of(Columns *c, const RowTile *x, uint32_t cols)
 	Side s = { .tiles = (uint32_t)ceil_div(ceil_div(cols, 8), c->bf16->row_warps) };
 
 	s.first = mul(e, x->side, s.tiles);
-	s.col = mad(e, s.first, 8, c->k->half->col_of_lane);
+	s.col = mad(e, s.first, 8, c->k->bf16->col_of_lane);
 	return s;
 }
 
@@ -209,11 +209,11 @@ static RowTile row_tile(Columns *c)
 
 	x.side = modulo(e, c->reg.warp, h->row_warps, x.tile);
 	x.base = mul(e, x.tile, 16);
-	x.row = add(e, x.base, k->half->row_of_lane);
+	x.row = add(e, x.base, k->bf16->row_of_lane);
 	for (uint32_t r = 0; r < 2; r++)
 		x.real[r] = less(e, add(e, x.row, imm(8 * r)), k->my_rows);
 	x.act = add(e, mad(e, x.tile, act_across(c) * ACT_TILE, mad(e, c->reg.lane, 16, k->memory)), imm(h->smem.act));
-	x.act_h = add(e, mad(e, x.row, h->smem.act_row, mad(e, k->half->col_of_lane, 2, k->memory)), imm(h->smem.act_bf16));
+	x.act_h = add(e, mad(e, x.row, h->smem.act_row, mad(e, k->bf16->col_of_lane, 2, k->memory)), imm(h->smem.act_bf16));
 	x.to = add(e, mad(e, c->reg.parity, h->smem.output_w_size, k->memory), imm(h->smem.output_w));
 	return x;
 }
@@ -234,7 +234,7 @@ static void acts_store(Columns *c, const RowTile *x, Reg (*f)[4])
 	Emit *e = c->k->e;
 	const Bf16Columns *h = c->bf16;
 	uint32_t steps = (uint32_t)ceil_div(c->hidden, 16);
-	Reg own = mad(e, x->side, 16, c->k->half->col_of_lane), at = mad(e, x->side, 32, x->act_h), is[4];
+	Reg own = mad(e, x->side, 16, c->k->bf16->col_of_lane), at = mad(e, x->side, 32, x->act_h), is[4];
 
 	for (uint32_t s = 1; s < h->row_warps; s++)
 		is[s] = same(e, x->side, imm(s));
@@ -301,7 +301,7 @@ static void outputs_sums(Columns *c, const RowTile *x, const Side *side, Reg (*f
 			act_load(c, x->act, 2 * first + i, v[i / 2] + 2 * (i % 2));
 		output_w_load(c, x, side, false, first, some, w);
 		for (uint32_t i = 0; i < 4 * some; i++)
-			f[first + i / 4][i % 4] = half_pair(e, v[i / 4][i % 4][0], v[i / 4][i % 4][1]);
+			f[first + i / 4][i % 4] = bf16_pair(e, v[i / 4][i % 4][0], v[i / 4][i % 4][1]);
 		for (uint32_t i = 0; i < some; i++)
 			step_multiply(e, side, f[first + i], w[i], sum);
 	}
@@ -317,9 +317,9 @@ static void outputs_end(Columns *c, const RowTile *x, const Side *side, Sums *su
 	for (uint32_t i = 0; i < 2 * side->tiles; i++) {
 		uint32_t j = i / 2, r = i % 2;
 		Reg *v = sums->sum[j] + 2 * r, col = add(e, side->col, imm(8 * j));
-		half_outputs(one, c->step.outputs, c->step.errors, sums, r, j, x->real[r], v);
+		bf16_outputs(one, c->step.outputs, c->step.errors, sums, r, j, x->real[r], v);
 		Reg is = op2(e, REG_P, "and.pred", x->real[r], less(e, col, imm(c->outputs)));
-		Reg pair = op3(e, REG_R, "selp.u32", half_pair(e, v[0], v[1]), imm(0), is);
+		Reg pair = op3(e, REG_R, "selp.u32", bf16_pair(e, v[0], v[1]), imm(0), is);
 		Reg at = mad(e, x->row, h->smem.delta_row, mad(e, side->col, 2, k->memory));
 		ins(e, "st.shared.u32 [$+#], $", at, h->smem.delta_bf16 + 8 * r * h->smem.delta_row + 16 * j, pair);
 	}
@@ -371,13 +371,13 @@ static void hidden_back(Columns *c, const RowTile *x, Reg first, uint32_t side_t
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const Bf16Columns *h = c->bf16;
-	Reg col = mad(e, first, 8, add(e, k->half->col_of_lane, imm(8 * j))), is = imm(1);
+	Reg col = mad(e, first, 8, add(e, k->bf16->col_of_lane, imm(8 * j))), is = imm(1);
 
 	if (side_tiles * h->row_warps > hidden_tiles(c))
 		is = less(e, add(e, first, imm(j)), imm(hidden_tiles(c)));
 	Reg group = divide(e, col, c->block_cols), own = modulo(e, col, c->block_cols, group),
 		tile = add(e, k->row0, x->base);
-	Reg row = add(e, tile, k->half->row_of_lane), bar = hidden_bar(c, tile);
+	Reg row = add(e, tile, k->bf16->row_of_lane), bar = hidden_bar(c, tile);
 	Reg to = add(e, mad(e, row, h->smem.hidden_delta_row, mad(e, own, 2, k->memory)), imm(h->smem.hidden_delta));
 
 	for (uint32_t i = 0; i < h->shares; i++) {
@@ -396,7 +396,7 @@ static void back_pass(Columns *c, const RowTile *x, Back *b)
 	uint32_t steps = (uint32_t)ceil_div(c->outputs, 16);
 	Reg sum[TILES_WIDE][4], at = add(e, mad(e, x->base, h->smem.delta_row, k->memory), imm(h->smem.delta_bf16));
 
-	at = add(e, at, lane_place(k, h->smem.delta_row, false));
+	at = add(e, at, ldmatrix_offset(k, h->smem.delta_row, false));
 	for (uint32_t i = 0; i < 4 * b->side.tiles; i++)
 		sum[i / 4][i % 4] = op1(e, REG_F, "mov.f32", imm_f(0));
 	for (uint32_t step = 0; step < steps; step++) {
@@ -411,7 +411,7 @@ static void back_pass(Columns *c, const RowTile *x, Back *b)
 		for (uint32_t i = 0; i < 4; i++)
 			v[i] = op2(e, REG_F, "mul.rn.ftz.f32", sum[j][i], b->slope[j][i]);
 		for (uint32_t r = 0; r < 2; r++)
-			pair[r] = op3(e, REG_R, "selp.u32", half_pair(e, v[2 * r], v[2 * r + 1]), imm(0), x->real[r]);
+			pair[r] = op3(e, REG_R, "selp.u32", bf16_pair(e, v[2 * r], v[2 * r + 1]), imm(0), x->real[r]);
 		hidden_back(c, x, b->side.first, b->side.tiles, j, pair);
 	}
 }
@@ -437,14 +437,14 @@ void bf16_rows_pass(Columns *c)
 	uint32_t others = c->warps - c->pass_warps, past = label(e), end = label(e);
 	Reg slice = op2(e, REG_R, "and.b32", x.base, imm(~31u)), any = less(e, slice, k->my_rows), f[STEPS_KNOWN][4];
 	Side side = side_of(c, &x, c->outputs);
-	Sums sums = { .row = x.row, .col = side.col, .has_targets = k->half->y_bits };
+	Sums sums = { .row = x.row, .col = side.col, .has_targets = k->bf16->y_bits };
 	Back *b = NEW(&k->s->cx->scratch, 1, Back);
 
 	remark(e, "outputs and deltas: %u warps have 16 rows", c->bf16->row_warps);
 	ins(e, "@!$ bra L#", any, past);
 	outputs_sums(c, &x, &side, f, sums.sum);
 	for (uint32_t r = 0; r < 2 && sums.has_targets; r++)
-		sums.target[r] = half_targets(update_kernel(c), &sums, r);
+		sums.target[r] = bf16_target_word(update_kernel(c), &sums, r);
 	back_load(c, &x, b);
 	acts_store(c, &x, f);
 	outputs_end(c, &x, &side, &sums);

@@ -31,8 +31,10 @@ static SliceSum slice_sum_new(Columns *c, Reg tile)
 	Reg to = add(e, mad(e, slot, TILE, mad(e, c->reg.lane, 16, k->memory)), imm(h->smem.slice_sums));
 	SliceSum x;
 
-	x.a = add(e, add(e, mad(e, down, 32, k->memory), lane_place(k, h->smem.delta_row, true)), imm(h->smem.delta_bf16));
-	x.b = add(e, add(e, mad(e, across, 16, k->memory), lane_place(k, h->smem.act_row, false)), imm(h->smem.act_bf16));
+	x.a = add(e, add(e, mad(e, down, 32, k->memory), ldmatrix_offset(k, h->smem.delta_row, true)),
+	          imm(h->smem.delta_bf16));
+	x.b = add(e, add(e, mad(e, across, 16, k->memory), ldmatrix_offset(k, h->smem.act_row, false)),
+	          imm(h->smem.act_bf16));
 	rank = op2(e, REG_R, "sub.u32", imm(c->blocks - 1), rank);
 	x.to = cluster_address(c, rank, mad(e, mul(e, k->member, k->block_rows / SLICE), h->smem.block_master_size, to));
 	x.bar = cluster_address(c, rank, bar_address(c, BAR_DELTA));
@@ -107,7 +109,7 @@ static void tile_send(Columns *c, Reg down, Reg across, const Reg w[4])
 	const Bf16Columns *h = c->bf16;
 	Reg base = add(e, mad(e, op2(e, REG_R, "xor.b32", c->reg.parity, imm(1)), h->smem.output_w_size, k->memory),
 	               imm(h->smem.output_w));
-	Reg row = mad(e, op2(e, REG_R, "and.b32", c->reg.lane, imm(1)), 8, k->half->row_of_lane), q[4], v[4], half[2], bar;
+	Reg row = mad(e, op2(e, REG_R, "and.b32", c->reg.lane, imm(1)), 8, k->bf16->row_of_lane), q[4], v[4], half[2], bar;
 	Reg quad = op2(e, REG_R, "and.b32", op2(e, REG_R, "shr.u32", c->reg.lane, imm(1)), imm(1));
 	Reg col = mad(e, across, 8, mul(e, quad, 4)), to = mad(e, across, h->smem.output_w_tile, mad(e, down, 256, base));
 
@@ -116,7 +118,7 @@ static void tile_send(Columns *c, Reg down, Reg across, const Reg w[4])
 	for (uint32_t i = 0; i < 4; i++)
 		v[i] = op3(e, REG_F, "selp.f32", q[i], imm_f(0), less(e, add(e, col, imm(i)), imm(c->hidden)));
 	for (uint32_t i = 0; i < 2; i++)
-		half[i] = half_pair(e, v[2 * i], v[2 * i + 1]);
+		half[i] = bf16_pair(e, v[2 * i], v[2 * i + 1]);
 	bar = bar_address(c, BAR_ACT);
 	uint32_t none = if_begin(e, less(e, across, imm((uint32_t)ceil_div(c->hidden, 8))));
 	for (uint32_t i = 0; i < c->blocks; i++) {
@@ -218,7 +220,7 @@ static void slice_fragments(Columns *c, const InputTiles *x, uint32_t slice)
 	Reg word[2];
 
 	for (uint32_t r = 0; r < 2; r++)
-		word[r] = load(k->e, REG_R, "ld.shared.u32", x->a, slice * k->half->transposed_row + 32 * r);
+		word[r] = load(k->e, REG_R, "ld.shared.u32", x->a, slice * k->bf16->transposed_row + 32 * r);
 	bits_fragments(k, word, 2, x->f[slice]);
 }
 
@@ -284,14 +286,14 @@ static void tile_publish(Columns *c, Reg row, uint32_t j, const Reg w[4])
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const Bf16Columns *h = c->bf16;
-	Reg own = add(e, k->half->col_of_lane, imm(8 * j)), bar = bar_address(c, BAR_INPUT_W);
+	Reg own = add(e, k->bf16->col_of_lane, imm(8 * j)), bar = bar_address(c, BAR_INPUT_W);
 	Reg to = add(e, mad(e, row, h->smem.input_w_row, mad(e, own, 2, k->memory)), imm(h->smem.input_w)), half[2];
 	Reg start = add(e, mad(e, own, 4, k->memory), imm(h->smem.hidden_start));
-	Reg first = op2(e, REG_R, "sub.u32", row, k->half->row_of_lane);
+	Reg first = op2(e, REG_R, "sub.u32", row, k->bf16->row_of_lane);
 	uint32_t end = label(e);
 
 	for (uint32_t r = 0; r < 2; r++)
-		half[r] = half_pair(e, w[2 * r], w[2 * r + 1]);
+		half[r] = bf16_pair(e, w[2 * r], w[2 * r + 1]);
 	uint32_t some = if_begin(e, less(e, first, imm(c->inputs < 16 ? 0 : c->inputs - 15)));
 	for (uint32_t i = 0; i < h->shares - 1; i++) {
 		Reg rank = other_share(c, i), there = cluster_address(c, rank, bar), at = cluster_address(c, rank, to);
@@ -341,7 +343,7 @@ static void input_tiles_update(Columns *c, const InputTiles *x)
 	Kernel *k = c->k;
 	Emit *e = k->e;
 	const Bf16Columns *h = c->bf16;
-	Reg row = mad(e, add(e, bf16_first_tile(c), x->tile), 16, k->half->row_of_lane);
+	Reg row = mad(e, add(e, bf16_first_tile(c), x->tile), 16, k->bf16->row_of_lane);
 
 	spent(k, SPENT_KINDS + 8);
 	if (h->shares > 1) { /* blocks without rows have used the old weights when their slice sums are here */
@@ -379,7 +381,7 @@ static InputTiles *input_tiles_new(Columns *c, Reg tile, uint32_t first)
 	x->f = (Reg(*)[2][4])NEW(a, 8 * (size_t)x->slices, Reg);
 	x->weight = NEW(a, h->col_tiles, RuleQuad);
 	ins(e, "mov.u32 $, #", x->first, first);
-	ins(e, "add.u32 $, $, #", x->a, bits_input_at(k, h->input, input), first * k->half->transposed_row);
+	ins(e, "add.u32 $, $, #", x->a, bits_input_at(k, h->input, input), first * k->bf16->transposed_row);
 	ins(e, "add.u32 $, $, #", x->b, mad(e, row, h->smem.hidden_delta_row, k->memory), h->smem.hidden_delta);
 	for (uint32_t j = 0; j < h->col_tiles; j++)
 		sums_start(e, x->sum[j], -0.0f);
@@ -413,7 +415,7 @@ void bf16_input_weights(Columns *c)
 	slices_multiply(c, x, 0);
 	slices_join(c, x);
 	ins(e, "add.u32 $, $, #", x->first, x->first, x->slices);
-	ins(e, "add.u32 $, $, #", x->a, x->a, x->slices * c->k->half->transposed_row);
+	ins(e, "add.u32 $, $, #", x->a, x->a, x->slices * c->k->bf16->transposed_row);
 	ins(e, "add.u32 $, $, #", x->b, x->b, x->slices * SLICE * h->smem.hidden_delta_row);
 	loop_end(e, &turns);
 	weights_load(c, x);

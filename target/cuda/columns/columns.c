@@ -43,7 +43,7 @@ static const char *steps_find(Columns *c)
 			c->step.errors = d;
 			break;
 		case STEP_DELTAS:
-			if (!is_late(c->k, d))
+			if (!is_deferred(c->k, d))
 				return "deltas";
 			break;
 		case STEP_GRADIENT: c->step.output_gradient = d; break;
@@ -71,7 +71,7 @@ static const char *steps_check(const Columns *c)
 	    c->step.input_gradient->depth != x->depth || c->step.input_gradient->cols != x->cols ||
 	    x->start != (c->step.input_gradient->bias ? x->b + (size_t)x->depth * x->b_row : zero))
 		return "inputs";
-	if (late_errors(c->k, o) != c->step.errors || c->step.errors->c >= BUFS || o->a != BUF_ACT ||
+	if (deferred_errors(c->k, o) != c->step.errors || c->step.errors->c >= BUFS || o->a != BUF_ACT ||
 	    o->a_col != x->c_col || o->depth != x->cols || o->cols != s->job->outputs || !o->start)
 		return "outputs";
 	if (b->start != zero || b->after != AFTER_DELTAS || b->keeps_net || b->c_col != x->c_col || b->cols != x->cols ||
@@ -97,7 +97,7 @@ static const char *covered(const EmitSource *s)
 		return "leaves";
 	if (j->timed || j->noisy || j->noise || j->data.weight || needs_pending(s) || j->criteria)
 		return "noise, weights of cases, or a rule that needs all weights";
-	if (!s->half && (!j->data.from || j->data.value || !j->data.short_list))
+	if (!s->bf16 && (!j->data.from || j->data.value || !j->data.short_list))
 		return "inputs";
 	if (j->panels != 2 || s->panel[0].kind || s->panel[1].kind)
 		return "links of several kinds";
@@ -137,7 +137,7 @@ void plan_cases_begin(Columns *c)
 	c->smem.ended = take(c, 4);
 	k->at_cycles = take(c, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
 	k->at_doubles = take(c, tally_bytes(k));
-	k->at_judged = take(c, (uint64_t)round_up(c->rows, 32) * 8);
+	k->at_scores = take(c, (uint64_t)round_up(c->rows, 32) * 8);
 	k->bytes = (uint32_t)round_up(k->bytes, 128);
 	c->smem.cases = k->bytes;
 	c->smem.count = take(c, 4);
@@ -149,11 +149,11 @@ void plan_cases_end(Columns *c)
 	Kernel *k = c->k;
 	const DeviceData *d = &k->s->job->data;
 
-	k->target_row = k->half && k->half->y_bits ? 4 : (uint32_t)(d->targets | 1) * 4;
+	k->target_row = k->bf16 && k->bf16->y_bits ? 4 : (uint32_t)(d->targets | 1) * 4;
 	k->at_targets = take(c, (uint64_t)k->target_row * k->row_space + 16);
 	k->at_own = take(c, d->code_count ? k->row_space * sizeof(CodeOwn) : 0);
-	k->late_row = (late_at(k, NULL, false) / 16 | 1) * 16;
-	k->at_late = take(c, (uint64_t)k->late_row * k->row_space);
+	k->deferred_row = (deferred_at(k, NULL, false) / 16 | 1) * 16;
+	k->at_deferred = take(c, (uint64_t)k->deferred_row * k->row_space);
 	k->bytes = (uint32_t)round_up(k->bytes, 128);
 	c->smem.cases_size = k->bytes - c->smem.cases;
 	take(c, c->smem.cases_size);
@@ -263,7 +263,7 @@ void plan_sizes(Columns *c)
 	c->workers = c->k->workers = s->threads - SIDE_WARPS * 32;
 	c->warps = c->workers / 32;
 	c->tally_blocks = c->blocks < MAX_TALLY_BLOCKS ? 2 : MAX_TALLY_BLOCKS;
-	if (s->half && c->tally_blocks >= c->blocks) /* the last block forms none */
+	if (s->bf16 && c->tally_blocks >= c->blocks) /* the last block forms none */
 		c->tally_blocks /= 2;
 }
 
@@ -283,10 +283,10 @@ static const char *plan(Columns *c, const EmitSource *s, uint32_t csc_bytes)
 	if (why)
 		return why;
 	c->input_panel = c->output_panel = NULL;
-	plan_judged(k);
-	if (!k->judged)
+	plan_deferred_scores(k);
+	if (!k->deferred_scores)
 		return "errors";
-	if (s->half)
+	if (s->bf16)
 		return bf16_columns_plan(c);
 	why = steps_find(c);
 	if (why)

@@ -39,7 +39,7 @@
 #ifndef COLUMNS_H
 #define COLUMNS_H
 
-#include "half_emit.h"
+#include "bf16_emit.h"
 
 typedef struct ColumnsShape {
 	uint32_t threads, shared;

@@ -245,17 +245,17 @@ static void outputs_end(Columns *c, Reg first, Reg row, Reg sum[4])
 {
 	Kernel *k = c->k;
 	Emit *e = k->e;
-	const DeviceStep *errors = c->step.errors, *deltas = late_deltas(k, errors);
+	const DeviceStep *errors = c->step.errors, *deltas = deferred_deltas(k, errors);
 	Reg at = add(e, c->reg.first_row, row), here = add(e, first, c->reg.cases);
-	Reg late = add(e, mad(e, at, k->late_row, here), imm(k->at_late));
+	Reg late = add(e, mad(e, at, k->deferred_row, here), imm(k->at_deferred));
 	Reg y = add(e, mad(e, at, k->target_row, here), imm(k->at_targets)), out[4];
 	Reg is_row = less(e, row, k->my_rows);
 
 	for (uint32_t i = 0; i < c->thread_cols; i++)
 		out[i] = unit_value(e, c->step.outputs->fn, sum[i]);
-	columns_store(e, c->thread_cols, late, late_at(k, errors, false), out);
+	columns_store(e, c->thread_cols, late, deferred_at(k, errors, false), out);
 	if (errors->known_net)
-		columns_store(e, c->thread_cols, late, late_at(k, errors, true), sum);
+		columns_store(e, c->thread_cols, late, deferred_at(k, errors, true), sum);
 	for (uint32_t i = 0; i < c->thread_cols; i++) {
 		ErrorOf of = {
 			.fn = c->step.outputs->fn, .error = errors->error, .known_net = errors->known_net, .out = out[i]

@@ -85,10 +85,10 @@ static void bits_copy(Columns *c, const Ahead *a, Reg to)
 	uint32_t bytes = k->s->job->data.bits_row * 4;
 
 	for (uint32_t t = 0; t < c->lane_rows; t++) {
-		Reg row = add(e, c->reg.lane, imm(32 * t)), at = mad(e, row, k->half->bits_row, to);
+		Reg row = add(e, c->reg.lane, imm(32 * t)), at = mad(e, row, k->bf16->bits_row, to);
 		Reg from = place(e, POINTER(k, data.bits), case_of(c, a->number[t]), bytes);
 		for (uint32_t q = 0; q < bytes; q += 16)
-			ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", at, k->half->at_bits + q, from, q);
+			ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", at, k->bf16->at_bits + q, from, q);
 	}
 }
 
@@ -115,7 +115,7 @@ static void targets_copy(Columns *c, const Ahead *a, Reg to, Reg rows)
 		Reg is = op2(e, REG_P, "and.pred", less(e, own, imm(k->block_rows)), less(e, batch_row(c, own), rows));
 		uint32_t past = if_begin(e, is);
 		Reg at = add(e, mad(e, own, k->target_row, to), imm(k->at_targets));
-		bool words = k->half && k->half->y_bits;
+		bool words = k->bf16 && k->bf16->y_bits;
 		Reg from =
 			words ? place(e, POINTER(k, data.y_bits), number, 4) : place(e, POINTER(k, data.y), number, 4 * targets);
 		for (uint32_t i = 0; i < (words ? 1 : targets); i++)
@@ -257,19 +257,19 @@ void score_loop(Columns *c)
 	update_begin(c);
 	go_wait(c);
 	Kernel *one = update_kernel(c);
-	one->sends_judged = true;
+	one->sends_scores = true;
 	one->bad = op2(e, REG_P, "setp.ne.u32", imm(0), imm(0));
-	one->judged_to = cluster_address(c, c->reg.tally_block, add(e, k->memory, imm(k->at_judged)));
-	one->judged_bar = cluster_address(c, c->reg.tally_block, bar_address(c, BAR_SCORES));
+	one->scores_to = cluster_address(c, c->reg.tally_block, add(e, k->memory, imm(k->at_scores)));
+	one->scores_bar = cluster_address(c, c->reg.tally_block, bar_address(c, BAR_SCORES));
 	for (uint32_t t = 0; t < c->lane_block_rows; t++) {
 		Reg within = add(e, c->reg.lane, imm(32 * t)), row = batch_row(c, within);
 		one->row0 = op2(e, REG_R, "sub.u32", row, within);
 		one->my_rows = op3(e, REG_R, "selp.u32", imm(k->block_rows), imm(0), less(e, row, c->reg.rows));
 		if (c->bf16 && t + 1 == c->lane_block_rows) {
-			one->bad_known = checked_send;
-			one->bad_of = c;
+			one->on_bad = checked_send;
+			one->on_bad_arg = c;
 		}
-		judge_row(one, within);
+		deferred_score_row(one, within);
 	}
 	if (!c->bf16)
 		checked_send(c, one->bad);

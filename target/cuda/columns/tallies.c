@@ -88,7 +88,7 @@ static void tallies_join(Columns *c, const Joined *j, Reg end)
 	Loop l = loop_begin(e, j->next, end, 1);
 	Reg round = divide(e, l.i, c->tally_blocks), slot = modulo(e, l.i, c->tally_blocks, round);
 
-	TallyAhead ahead = tally_ahead(k, place(e, POINTER(k, update), j->cycle, sizeof(DeviceUpdate)));
+	TallyPrefetch ahead = tally_prefetch(k, place(e, POINTER(k, update), j->cycle, sizeof(DeviceUpdate)));
 	ahead.first = slot;
 	bar_wait_acquire(c, mad(e, slot, 8, bar_address(c, BAR_TALLY)), op2(e, REG_R, "and.b32", round, imm(1)));
 	tally_finish(k, &ahead);

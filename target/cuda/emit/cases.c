@@ -5,7 +5,7 @@
  *
  * Lists by input come from masks of rows, so that their rows ascend whichever thread is first. The word of an input
  * has the first group of its list in the low half, the number of groups in the high half. */
-#include "half_emit.h"
+#include "bf16_emit.h"
 
 enum { UNROLLED = 8 };
 
@@ -330,7 +330,7 @@ void targets_stage(Kernel *k)
 	if (k->s->job->data.code_count)
 		own_stage(k);
 	remark(e, "targets");
-	if (k->half && k->half->y_bits) {
+	if (k->bf16 && k->bf16->y_bits) {
 		Loop l = loop_begin(e, k->tid, k->my_rows, k->s->threads);
 		Reg number = reg(e, REG_R);
 		case_load(k, number, add(e, k->row0, l.i), less(e, l.i, k->my_rows));

@@ -51,9 +51,9 @@ typedef struct EmitSource {
 	uint32_t threads, shared; /* of a block; shared: bytes */
 	uint32_t copies;          /* floats of Job.copies */
 	bool test;                /* no gradient, no update */
-	bool half;                /* bf16, */
-	bool sided;               /* with SIDE_THREADS among the threads, */
-	bool grouped;             /* or with products of warpgroups */
+	bool bf16;                /* products in bf16, */
+	bool adds_side_warps;     /* SIDE_THREADS of the threads are side warps, */
+	bool warpgroups;          /* or products are those of warpgroups */
 	uint32_t slice[2];        /* bf16: rows of a slice, for each kind of leaves */
 	bool images;              /* lists by input of all leaves are in Job.images: */
 	bool makes_images;        /* the kernel that makes them */
@@ -147,13 +147,13 @@ typedef struct Kernel {
 	uint32_t csc_pad;  /* row that lists by input are filled up with */
 	Exchange exchanged[MOST_EXCHANGES];
 	uint32_t exchanges;
-	uint32_t *fused;                 /* [steps] of a product: the errors step whose deltas it computes; else NO_STEP */
-	bool judged;                     /* errors and verdicts are formed late, a thread for each row: judge.c */
-	uint32_t late_row, at_late;      /* bytes; outputs and net inputs that they are formed from */
-	uint32_t tiles;                  /* of matrices so far */
-	Tile *tile;                      /* [steps] tiled: of wide products and of gradients */
-	GradientCut cut[MOST_GRADIENTS]; /* of the steps of the gradient, in order */
-	bool local;                      /* a team is one block: the gradient reads its rows */
+	uint32_t *fused;      /* [steps] of a product: the errors step whose deltas it computes; else NO_STEP */
+	bool deferred_scores; /* errors and verdicts are formed late, a thread for each row: deferred_score.c */
+	uint32_t deferred_row, at_deferred; /* bytes; outputs and net inputs that they are formed from */
+	uint32_t tiles;                     /* of matrices so far */
+	Tile *tile;                         /* [steps] tiled: of wide products and of gradients */
+	GradientCut cut[MOST_GRADIENTS];    /* of the steps of the gradient, in order */
+	bool local;                         /* a team is one block: the gradient reads its rows */
 	bool overlaid;        /* operands of a gradient, one after the other, are staged over weights, lists and targets */
 	bool restaged;        /* they are staged over weights, which every leaf loads again */
 	bool kept;            /* not over weights, which stay where they are, and nowhere else, until the job ends */
@@ -191,7 +191,7 @@ typedef struct Kernel {
 	/* bytes in shared memory */
 	uint32_t at_record; /* two of them: Coming */
 	uint32_t at_outputs, at_info, at_cycles, at_rank, at_cases, at_lists, at_csc_start, at_csc, csc_capacity, at_turns,
-		at_targets, at_codes, at_elements, at_own, at_doubles, at_judged, at_rows, at_staged, at_ahead, at_mask, bytes;
+		at_targets, at_codes, at_elements, at_own, at_doubles, at_scores, at_rows, at_staged, at_ahead, at_mask, bytes;
 	uint32_t target_row; /* bytes */
 	bool has_codes;      /* tables of code words are there */
 	/* registers of the kernel */
@@ -217,12 +217,12 @@ typedef struct Kernel {
 	struct RuleNumbers *numbers; /* NULL: gradients are stored as sums of the leaf; else the rule is applied at once */
 	struct Prepared *prepared;   /* what update_prepare has loaded; NULL: nothing */
 	bool times_steps;            /* thread 0 counts cycles of each step */
-	bool sends_judged;           /* error and verdict of a row are sent to shared memory of the cluster: */
-	Reg judged_to, judged_bar;   /* address of the first row's pair, and of the barrier that counts the bytes; */
+	bool sends_scores;           /* error and verdict of a row are sent to shared memory of the cluster: */
+	Reg scores_to, scores_bar;   /* address of the first row's pair, and of the barrier that counts the bytes; */
 	Reg bad;                     /* P, set where the error of a row is no finite number; */
-	void (*bad_known)(void *of, Reg bad); /* NULL, or what to do when it is known, before verdicts if possible */
-	void *bad_of;
-	struct Half *half; /* bf16; NULL: floats */
+	void (*on_bad)(void *of, Reg bad); /* NULL, or what to do when it is known, before verdicts if possible */
+	void *on_bad_arg;
+	struct Bf16 *bf16; /* NULL: fp32 */
 } Kernel;
 #define NO_BLOCK UINT16_MAX
 #define NO_STEP  UINT32_MAX
@@ -425,30 +425,31 @@ Reg param_f(Kernel *k, size_t field); /* a float of the Job */
 Reg zero_float(Emit *e);
 Reg is_number(Emit *e, Reg x);
 
-/* ---- judge.c: the same late, a thread for each row --------------------------------------------------- */
+/* ---- deferred_score.c: the same late, a thread for each row ----------------------------------------- */
 
-void plan_judged(Kernel *k);
-const DeviceStep *late_errors(const Kernel *k, const DeviceStep *s);      /* those of a product; NULL: none */
-const DeviceStep *late_deltas(const Kernel *k, const DeviceStep *errors); /* the step after them; NULL: none */
-bool is_late(const Kernel *k, const DeviceStep *s);                       /* it is part of that product */
-uint32_t late_at(const Kernel *k, const DeviceStep *errors, bool net);    /* bytes in a late row; NULL: past the last */
-void judge_rows(Kernel *k, uint32_t first, uint32_t threads);             /* by these threads: whole warps */
+void plan_deferred_scores(Kernel *k);
+const DeviceStep *deferred_errors(const Kernel *k, const DeviceStep *s);      /* those of a product; NULL: none */
+const DeviceStep *deferred_deltas(const Kernel *k, const DeviceStep *errors); /* the step after them; NULL: none */
+bool is_deferred(const Kernel *k, const DeviceStep *s);                       /* it is part of that product */
+uint32_t deferred_at(const Kernel *k, const DeviceStep *errors,
+                     bool net); /* bytes in a deferred row; NULL: past the last */
+void deferred_score_rows(Kernel *k, uint32_t first, uint32_t threads); /* by these threads: whole warps */
 /* Does the update need verdicts? Ahead of them, by threads that give them; or by one of the block, a barrier ahead. */
 void counted_load(Kernel *k, Reg number);
 void counted_stage(Kernel *k);
-void judge_row(Kernel *k, Reg row); /* a whole warp; rows of lanes */
+void deferred_score_row(Kernel *k, Reg row); /* a whole warp; rows of lanes */
 
 /* ---- tally.c ---------------------------------------------------------------------------------------- */
 
 void tally_leaf(Kernel *k, Reg fresh);    /* one warp; fresh: P, or an integer: always */
 uint64_t tally_bytes(const Kernel *k);    /* of shared memory, which make it faster; 0: they do not */
 void tally_update(Kernel *k, Reg update); /* one warp: joins tallies of leaves; update: its address */
-typedef struct TallyAhead {
+typedef struct TallyPrefetch {
 	Reg lane, epoch, done, leaves, ends, to, field, is_field; /* field: of the epoch's tally, by lanes */
 	Reg first;                                                /* tally of the first leaf, or 0 */
-} TallyAhead;
-TallyAhead tally_ahead(Kernel *k, Reg update); /* the same in two parts: what is known before leaves are tallied */
-void tally_finish(Kernel *k, const TallyAhead *a);
+} TallyPrefetch;
+TallyPrefetch tally_prefetch(Kernel *k, Reg update); /* the same in two parts: what is known before leaves are tallied */
+void tally_finish(Kernel *k, const TallyPrefetch *a);
 /* P: may the tally of an epoch end the job? No error is below 0, no share above 1. */
 Reg tally_decides(Kernel *k);
 
@@ -570,37 +571,37 @@ void update_prepare(Kernel *k);                      /* before a barrier: loads 
 Reg place_sum(Kernel *k, Reg from, Reg leaves);      /* of a place, from its first sum on */
 Reg add_field(Emit *e, Reg a, Reg b, Reg is_double); /* tally.c */
 
-/* ---- half.c, half_rows.c, half_gradient.c, half_update.c, half_train.c: bf16 by tensor cores --------------------- */
+/* ---- bf16_*.c: bf16 by tensor cores --------------------------------------------------------------- */
 
 /* Leaves are cut into slices, whose sums are added one after the other: of 128 rows, or of 32 where the update has one
  * leaf, so that a single leaf is divided among more blocks. */
-enum { HALF_SLICES = 16 };
-/* Threads of a block that do what no update waits for, besides the usual ones, if EmitSource.sided. */
+enum { BF16_SLICES = 16 };
+/* Threads of a block that do what no update waits for, besides the usual ones, if EmitSource.adds_side_warps. */
 enum { SIDE_THREADS = 128 };
-static inline uint32_t half_slice_rows(uint32_t leaves) { return leaves > 1 ? 128 : 32; }
+static inline uint32_t bf16_slice_rows(uint32_t leaves) { return leaves > 1 ? 128 : 32; }
 
 struct Barriers;
-const char *half_plan(Kernel *k);
-void half_begin(Kernel *k);
+const char *bf16_plan(Kernel *k);
+void bf16_begin(Kernel *k);
 bool has_floats(const Kernel *k, uint32_t buf, uint32_t col); /* are these columns there as floats? */
-bool has_halves(const Kernel *k, uint32_t buf, uint32_t col);
+bool has_bf16(const Kernel *k, uint32_t buf, uint32_t col);
 /* Column col + column of a row, rounded. */
-void half_store(Kernel *k, Reg row, Reg column, uint32_t buf, uint32_t col, Reg value, Reg stores);
-void half_weights(Kernel *k);
-void half_leaf(Kernel *k, Reg update, Reg leaves, const struct Barriers *b);
-void half_prefetch(Kernel *k, Reg update, Reg staged);
-void half_update(Kernel *k, Reg update, Reg next, Reg staged, const struct Barriers *b);
-void half_direct(Kernel *k, Reg update, Reg staged, const struct Barriers *b);
-void half_apart(Kernel *k, Reg update, Reg next, const struct Barriers *b, uint32_t done); /* done: a label */
-void half_apart_begin(Kernel *k, Reg update);                                              /* before the first update */
-Reg half_join(Kernel *k, Reg from, uint32_t leaves, uint32_t slice);
+void bf16_store(Kernel *k, Reg row, Reg column, uint32_t buf, uint32_t col, Reg value, Reg stores);
+void bf16_weights_stage(Kernel *k);
+void bf16_leaf(Kernel *k, Reg update, Reg leaves, const struct Barriers *b);
+void bf16_prefetch(Kernel *k, Reg update, Reg staged);
+void bf16_update(Kernel *k, Reg update, Reg next, Reg staged, const struct Barriers *b);
+void bf16_single_block(Kernel *k, Reg update, Reg staged, const struct Barriers *b);
+void bf16_side_update(Kernel *k, Reg update, Reg next, const struct Barriers *b, uint32_t done); /* done: a label */
+void bf16_side_begin(Kernel *k, Reg update); /* before the first update */
+Reg bf16_join(Kernel *k, Reg from, uint32_t leaves, uint32_t slice);
 /* update.c: sums of leaves by several warps */
 struct PartsAhead;
 bool update_in_parts(const Kernel *k);
 uint32_t parts_bytes(const Kernel *k); /* in shared memory */
 struct PartsAhead *parts_prepare(Kernel *k);
 void update_parts(Kernel *k, struct PartsAhead *o, uint32_t at, Reg leaves);
-void half_weight(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg w);
+void bf16_weight(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg w);
 /* Pairs of adjacent places of a panel: row, first column, place; real: the first is a weight. */
 typedef struct RulePair {
 	Reg row, col, at, real, g[2];
@@ -617,7 +618,7 @@ typedef struct RuleTiles {
 	Reg (*sum)[4];                      /* overwritten with new weights */
 } RuleTiles;
 void rule_tiles(Kernel *k, const RuleNumbers *n, const DevicePanel *p, const RuleTiles *q);
-void half_weights_store(Kernel *k);
+void bf16_weights_store(Kernel *k);
 
 /* ---- ring.c: what tiles of fp32 and bf16 have in common ------------------------------------------------- */
 

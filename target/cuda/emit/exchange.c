@@ -12,7 +12,7 @@
 /* The buffer that a product or sum of index lists leaves its results in. */
 uint32_t result_buffer(const Kernel *k, const DeviceStep *s)
 {
-	const DeviceStep *late = late_errors(k, s);
+	const DeviceStep *late = deferred_errors(k, s);
 
 	return late ? late->c : s->kind == STEP_PRODUCT && s->after == AFTER_UNITS ? BUF_ACT : s->c;
 }
@@ -110,7 +110,7 @@ bool only_exchanged(const Kernel *k, const DeviceStep *s)
 			if (!a[x].writes && a[x].buf == buf && overlaps(a[x].col, a[x].count, s->c_col, s->cols))
 				return false;
 	}
-	return s->kind != STEP_PRODUCT || s->after != AFTER_UNITS || s->c == BUF_ACT || late_errors(k, s);
+	return s->kind != STEP_PRODUCT || s->after != AFTER_UNITS || s->c == BUF_ACT || deferred_errors(k, s);
 }
 
 /* Rows of a region: some more, which are read in vain. */

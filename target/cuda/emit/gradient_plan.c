@@ -411,7 +411,7 @@ static void plan_ahead(Kernel *k)
 	k->ahead_steps = k->ahead_threads = 0;
 	for (uint32_t i = 0; i < steps; i++)
 		k->cut[i].ahead = false;
-	if (s->test || s->solo || s->cluster || k->local || k->overlaid || k->chunks > 1 || !k->judged ||
+	if (s->test || s->solo || s->cluster || k->local || k->overlaid || k->chunks > 1 || !k->deferred_scores ||
 	    !several_leaves(s) || s->team_blocks == 1)
 		return;
 	for (uint32_t i = 0; i < steps; i++)

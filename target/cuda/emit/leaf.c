@@ -256,9 +256,9 @@ static void rows_emit(Kernel *k)
 
 void verdicts_emit(Kernel *k)
 {
-	if (k->judged)
-		judge_rows(k, 0, k->s->threads);
-	if (k->judged || !has_step(k, STEP_SCORES))
+	if (k->deferred_scores)
+		deferred_score_rows(k, 0, k->s->threads);
+	if (k->deferred_scores || !has_step(k, STEP_SCORES))
 		return;
 	uint32_t end = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
 	scores_emit(k, has_step(k, STEP_CODES), 0, k->workers);
@@ -311,7 +311,7 @@ static uint32_t last_warps(const Kernel *k)
 static void verdict_task(Kernel *k, Reg slot)
 {
 	remark(k->e, "errors and verdicts, a thread for each row");
-	judge_row(k, mad(k->e, slot, 32, lane_of(k)));
+	deferred_score_row(k, mad(k->e, slot, 32, lane_of(k)));
 }
 
 /* Verdicts on 32 rows each, and parts of the last product: by warps that add no gradient. */
@@ -434,8 +434,8 @@ static void chunk_end(Kernel *k)
 	}
 	ins(e, "bra L#", end);
 	label_here(e, others);
-	if (k->judged)
-		judge_rows(k, k->inliners, rest);
+	if (k->deferred_scores)
+		deferred_score_rows(k, k->inliners, rest);
 	else if (has_step(k, STEP_SCORES))
 		scores_emit(k, has_step(k, STEP_CODES), k->inliners, rest);
 	label_here(e, end);
@@ -565,7 +565,7 @@ static void others_emit(Kernel *k, Reg update, const Barriers *b, bool direct, b
 	if (k->coming)
 		coming_find(k, k->coming->update, k->coming->after, k->coming->other);
 	if (late) {
-		judge_rows(k, k->workers, threads);
+		deferred_score_rows(k, k->workers, threads);
 		ins(e, "bar.sync 2, #", threads);
 		barrier_signal(k, &b->scored);
 	}
@@ -722,7 +722,8 @@ void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool direct
 		return;
 	}
 	bool chunks = k->chunks > 1 || k->inliners;
-	bool late = k->judged && !chunks && !k->overlaid; /* else operands of the gradient are staged over targets */
+	bool late =
+		k->deferred_scores && !chunks && !k->overlaid; /* else operands of the gradient are staged over targets */
 	if (chunks)
 		chunks_emit(k);
 	else

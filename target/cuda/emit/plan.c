@@ -64,7 +64,7 @@ static void note_access(Access *a, uint32_t *n, uint32_t buf, uint32_t col, uint
 uint32_t step_access(const Kernel *k, const DeviceStep *s, Access a[8])
 {
 	uint32_t n = 0;
-	const DeviceStep *late = late_errors(k, s);
+	const DeviceStep *late = deferred_errors(k, s);
 
 	switch (s->kind) {
 	case STEP_PRODUCT:
@@ -95,7 +95,7 @@ uint32_t step_access(const Kernel *k, const DeviceStep *s, Access a[8])
 		break;
 	case STEP_ERRORS:
 	case STEP_DELTAS:
-		if (is_late(k, s))
+		if (is_deferred(k, s))
 			break; /* its product has them */
 		note_access(a, &n, BUF_ACT, s->c_col, s->cols, false);
 		if (s->keeps_net)
@@ -181,9 +181,9 @@ static uint32_t last_step(const Kernel *k)
 		inlined |= k->cut[i].inlined;
 	for (uint32_t i = 0; i < s->list->gradient; i++)
 		if (s->step[i].kind != STEP_MARK && s->step[i].kind != STEP_SCORES && s->step[i].kind != STEP_CODES &&
-		    !is_late(k, &s->step[i]))
+		    !is_deferred(k, &s->step[i]))
 			last = i;
-	if (!inlined || !k->judged || last == NO_STEP || s->step[last].kind != STEP_PRODUCT ||
+	if (!inlined || !k->deferred_scores || last == NO_STEP || s->step[last].kind != STEP_PRODUCT ||
 	    !only_exchanged(k, &s->step[last]))
 		return NO_STEP;
 	for (uint32_t i = 0; i < k->exchanges; i++)
@@ -324,7 +324,7 @@ static void plan_memory(Kernel *k)
 	const DeviceData *d = &s->job->data;
 	bool lists = d->from != NULL;
 
-	uint64_t words = d->code_count && !k->judged ? d->part_count[0] + d->part_count[1] : 0;
+	uint64_t words = d->code_count && !k->deferred_scores ? d->part_count[0] + d->part_count[1] : 0;
 	k->at_info = take(k, 64);
 	if (s->solo)
 		k->at_record = take(k, 2 * record_bytes());
@@ -355,11 +355,12 @@ static void plan_memory(Kernel *k)
 	uint32_t rows = k->y_bits ? s->leaf_rows : k->row_space;
 	k->at_targets = take(k, (uint64_t)k->target_row * rows + 16); /* quads past the last row are read */
 	k->at_own = take(k, d->code_count ? rows * sizeof(CodeOwn) : 0);
-	k->late_row =
-		k->judged ? (late_at(k, NULL, false) / 16 | 1) * 16 : 0; /* quads of adjacent rows in different banks */
-	k->at_late = take(k, (uint64_t)k->late_row * k->row_space);
+	k->deferred_row = k->deferred_scores ? (deferred_at(k, NULL, false) / 16 | 1) * 16
+	                                     : 0; /* quads of adjacent rows in different banks */
+	k->at_deferred = take(k, (uint64_t)k->deferred_row * k->row_space);
 	uint64_t doubles = tally_bytes(k);
-	k->at_doubles = k->chunks == 1 && !k->overlaid && doubles && doubles <= k->bytes - k->at_late ? k->at_late : 0;
+	k->at_doubles =
+		k->chunks == 1 && !k->overlaid && doubles && doubles <= k->bytes - k->at_deferred ? k->at_deferred : 0;
 	k->bytes = (uint32_t)round_up(k->bytes, 128);
 	if (!k->overlaid)
 		k->at_staged = k->bytes;
@@ -480,7 +481,7 @@ static bool can_keep(const Kernel *k)
 	const EmitSource *s = k->s;
 	const Job *j = s->job;
 
-	if (!k->overlaid || s->test || s->half || !j->data.from || s->kinds_of_leaves > 1 || s->leaves[0] > 1)
+	if (!k->overlaid || s->test || s->bf16 || !j->data.from || s->kinds_of_leaves > 1 || s->leaves[0] > 1)
 		return false;
 	for (uint32_t i = 0; i < s->list->steps - s->list->gradient; i++)
 		if (!k->cut[i].inlined && s->step[s->list->gradient + i].kind != STEP_GRADIENT_INDEX)
@@ -515,11 +516,11 @@ static const char *plan_chunks(Kernel *k, uint32_t chunks)
 	k->bytes = k->regions = k->exchanges = 0;
 	if (s->list->steps - s->list->gradient > MOST_GRADIENTS)
 		return "too many gradients";
-	plan_judged(k);
-	k->y_bits = k->overlaid && k->judged && s->job->data.y_bits && s->job->outputs <= 32;
+	plan_deferred_scores(k);
+	k->y_bits = k->overlaid && k->deferred_scores && s->job->data.y_bits && s->job->outputs <= 32;
 	k->last = NO_STEP;
 	k->next_steps = k->flipped = 0;
-	if (k->judged && !k->overlaid && chunks == 1)
+	if (k->deferred_scores && !k->overlaid && chunks == 1)
 		k->workers = s->threads - min_u32((uint32_t)round_up(k->block_rows, 32), max_u32(s->threads / 128, 1) * 32);
 	if (!s->tiled) {
 		gradient_inline(k);
@@ -579,8 +580,8 @@ const char *kernel_plan(Kernel *k, const EmitSource *s)
 		plan_general(k);
 		return NULL;
 	}
-	if (s->half)
-		return why ? why : half_plan(k);
+	if (s->bf16)
+		return why ? why : bf16_plan(k);
 	for (uint32_t chunks = 1; !why && chunks <= MOST_CHUNKS; chunks++) {
 		const char *wrong = plan_chunks(k, chunks);
 		if (!wrong || chunks == MOST_CHUNKS || k->block_rows < 8)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What fp32 and bf16 tiles have in common (tiles.c, half_tiles.c): tiles of a matrix over blocks, rows of operands in
+/* What fp32 and bf16 tiles have in common (tiles.c, bf16_tiles.c): tiles of a matrix over blocks, rows of operands in
  * global memory, copies of rows to a ring of pieces in shared memory; an update, for which all blocks are one team:
  * wide products and gradients are cut over all blocks, steps between them are computed by each block on rows of its
  * own. */
-#include "half_emit.h"
+#include "bf16_emit.h"
 
 TileAt tile_begin(Kernel *k, uint64_t rows, uint64_t cols, uint32_t tile_rows, uint32_t tile_cols)
 {
@@ -97,7 +97,7 @@ static void batch_begin(Kernel *k, Reg update, Reg leaves)
 	case_load(k, number, c.i, less(e, c.i, k->rows));
 	ins(e, "st.shared.u32 [$+#], $", mad(e, c.i, 4, k->memory), k->at_cases, number);
 	loop_end(e, &c);
-	if (!k->half)
+	if (!k->bf16)
 		targets_stage(k);
 	ins(e, "cp.async.wait_all");
 	barrier_block(e);
@@ -112,8 +112,8 @@ static void phase_emit(Kernel *k, uint32_t first, uint32_t end)
 		scores |= k->s->step[i].kind == STEP_SCORES;
 		codes |= k->s->step[i].kind == STEP_CODES;
 	}
-	if (k->half) {
-		half_phase(k, first, end, scores, codes);
+	if (k->bf16) {
+		bf16_phase(k, first, end, scores, codes);
 		return;
 	}
 	phase_move(k, first, end, false);
@@ -169,8 +169,8 @@ void update_tiled(Kernel *k, Reg update, const Barriers *b)
 	for (uint32_t i = 0, end; i < s->list->gradient; i = end) {
 		end = i + 1;
 		if (is_wide(&s->step[i])) {
-			if (k->half)
-				half_product_tiles(k, i);
+			if (k->bf16)
+				bf16_product_tiles(k, i);
 			else
 				product_tiles(k, i);
 		} else if (is_phase(k, i)) {
@@ -192,8 +192,8 @@ void update_tiled(Kernel *k, Reg update, const Barriers *b)
 	if_end(e, other);
 	if_end(e, last);
 	k->numbers = &n;
-	if (k->half && !s->test)
-		half_gradient_tiles(k, leaves);
+	if (k->bf16 && !s->test)
+		bf16_gradient_tiles(k, leaves);
 	else if (!s->test)
 		gradient_tiles(k, leaves);
 	k->numbers = NULL;

@@ -3,7 +3,7 @@
  * the order of its sources or targets; threads cut what is not summed. */
 #include <string.h>
 
-#include "half_emit.h"
+#include "bf16_emit.h"
 #include "units.h"
 
 enum { MOST_HIGH = 8, STRAIGHT = 32 }; /* rows of a thread; sources of no loop, beside other work twice as many */
@@ -221,16 +221,16 @@ static void outputs_end(Kernel *k, const DeviceStep *s, const DeviceStep *errors
 {
 	Emit *e = k->e;
 	uint32_t rows = h * t->groups; /* after the first one of the task */
-	Reg quad = mad(e, task->quad, 16, k->memory), late = mad(e, task->group, k->late_row, quad);
+	Reg quad = mad(e, task->quad, 16, k->memory), late = mad(e, task->group, k->deferred_row, quad);
 	Reg y = mad(e, task->group, k->target_row, quad), weight = imm_f(1), word = imm(0), out[4];
-	uint32_t late_offset = k->at_late + rows * k->late_row, y_offset = k->at_targets + rows * k->target_row;
+	uint32_t late_offset = k->at_deferred + rows * k->deferred_row, y_offset = k->at_targets + rows * k->target_row;
 
 	for (uint32_t i = 0; i < 4; i++)
 		out[i] = unit_value(e, s->fn, sum[i]);
-	store_quad(e, "shared", late, late_offset + late_at(k, errors, false), out);
+	store_quad(e, "shared", late, late_offset + deferred_at(k, errors, false), out);
 	if (errors->known_net)
-		store_quad(e, "shared", late, late_offset + late_at(k, errors, true), sum);
-	const DeviceStep *deltas = late_deltas(k, errors);
+		store_quad(e, "shared", late, late_offset + deferred_at(k, errors, true), sum);
+	const DeviceStep *deltas = deferred_deltas(k, errors);
 	if (errors->c >= BUFS)
 		return;
 	if (k->s->job->data.weight) {
@@ -263,7 +263,7 @@ static void row_end(Kernel *k, const DeviceStep *s, const Tasks *t, const Task *
 	Emit *e = k->e;
 	Reg at = mad(e, task->quad, 16, task->row), v[4];
 	bool aligned = s->c_col % 4 == 0, sigmoid = s->kind == STEP_INDEX && s->sigmoid;
-	const DeviceStep *late = late_errors(k, s);
+	const DeviceStep *late = deferred_errors(k, s);
 	uint32_t to = column_of(k, s->c, s->c_col), result = result_buffer(k, s), offset = h * t->groups * k->row;
 
 	memcpy(v, sum, sizeof v);
@@ -777,13 +777,13 @@ void steps_emit(Kernel *k, uint32_t first, uint32_t end)
 {
 	const EmitSource *s = k->s;
 
-	if (s->job->data.code_count && !k->judged)
+	if (s->job->data.code_count && !k->deferred_scores)
 		padding_clear(k);
 	if (s->job->data.from && first == 0) /* else when inputs are loaded */
 		ones_emit(k);
 	for (uint32_t i = first; i < end; i++) {
 		const DeviceStep *d = &s->step[i];
-		if (d->kind == STEP_MARK || d->kind == STEP_SCORES || d->kind == STEP_CODES || is_late(k, d) ||
+		if (d->kind == STEP_MARK || d->kind == STEP_SCORES || d->kind == STEP_CODES || is_deferred(k, d) ||
 		    (d->kind == STEP_ONE && k->next_steps) || (d->kind == STEP_LOAD && load_is_done(k)))
 			continue;
 		row_step(k, d);

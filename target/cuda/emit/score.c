@@ -97,8 +97,8 @@ static void row_store(Kernel *k, const RowLanes *l, const ColumnBlocks *b, uint3
 {
 	Reg stores = op2(k->e, REG_P, "and.pred", b->has, l->is_row);
 
-	if (k->half && has_halves(k, buf, col))
-		half_store(k, l->row, add(k->e, l->lane, op2(k->e, REG_R, "shr.u32", b->offset, imm(2))), buf, col, value,
+	if (k->bf16 && has_bf16(k, buf, col))
+		bf16_store(k, l->row, add(k->e, l->lane, op2(k->e, REG_R, "shr.u32", b->offset, imm(2))), buf, col, value,
 		           stores);
 	if (!has_floats(k, buf, col))
 		return;

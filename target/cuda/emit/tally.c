@@ -53,10 +53,10 @@ static void lane_rows(Kernel *k, Reg lane, uint32_t turns, Reg error[LANE_ROWS],
 		Reg row = add(e, lane, imm(32 * t)), is_row = less(e, row, k->rows);
 		error[t] = op1(e, REG_F, "mov.f32", imm_f(0));
 		verdict[t] = op1(e, REG_R, "mov.u32", imm(0));
-		if (k->at_judged) {
+		if (k->at_scores) {
 			Reg at = mad(e, row, 8, k->memory);
-			ins(e, "@$ ld.shared.f32 $, [$+#]", is_row, error[t], at, k->at_judged);
-			ins(e, "@$ ld.shared.u32 $, [$+#]", is_row, verdict[t], at, k->at_judged + 4);
+			ins(e, "@$ ld.shared.f32 $, [$+#]", is_row, error[t], at, k->at_scores);
+			ins(e, "@$ ld.shared.u32 $, [$+#]", is_row, verdict[t], at, k->at_scores + 4);
 			continue;
 		}
 		ins(e, "@$ ld.global.f32 $, [$]", is_row, error[t], place(e, k->row_error, row, 4));
@@ -149,7 +149,7 @@ uint64_t tally_bytes(const Kernel *k)
 {
 	const DeviceData *d = &k->s->job->data;
 
-	return k->judged && !k->half && !d->weight && d->targets && k->s->leaf_rows <= 512
+	return k->deferred_scores && !k->bf16 && !d->weight && d->targets && k->s->leaf_rows <= 512
 	           ? (round_up(k->s->leaf_rows, 32) + SUMMED) * 8
 	           : 0;
 }
@@ -235,8 +235,8 @@ static void tally_chain(Kernel *k)
 /* Errors of the rows of a leaf, in order, and what verdicts count: by one warp. */
 void tally_leaf(Kernel *k, Reg fresh)
 {
-	if (k->half || k->at_doubles) {
-		if (k->half)
+	if (k->bf16 || k->at_doubles) {
+		if (k->bf16)
 			tally_half(k);
 		else
 			tally_chain(k);
@@ -376,10 +376,10 @@ static Reg lane_field(Emit *e, Reg x, uint32_t i)
 }
 
 /* All that does not depend on the leaves is loaded before they are there. */
-TallyAhead tally_ahead(Kernel *k, Reg update)
+TallyPrefetch tally_prefetch(Kernel *k, Reg update)
 {
 	Emit *e = k->e;
-	TallyAhead a = { .lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), .field = reg(e, REG_D), .first = imm(0) };
+	TallyPrefetch a = { .lane = op2(e, REG_R, "and.b32", k->tid, imm(31)), .field = reg(e, REG_D), .first = imm(0) };
 	Reg result = POINTER(k, result);
 
 	a.epoch = load(e, REG_R, "ld.global.u32", result, offsetof(JobResult, epoch));
@@ -393,7 +393,7 @@ TallyAhead tally_ahead(Kernel *k, Reg update)
 	return a;
 }
 
-void tally_finish(Kernel *k, const TallyAhead *a)
+void tally_finish(Kernel *k, const TallyPrefetch *a)
 {
 	Emit *e = k->e;
 	Reg result = POINTER(k, result), sum = reg(e, REG_D), field[FIELDS];
@@ -435,7 +435,7 @@ void tally_finish(Kernel *k, const TallyAhead *a)
 
 void tally_update(Kernel *k, Reg update)
 {
-	TallyAhead a = tally_ahead(k, update);
+	TallyPrefetch a = tally_prefetch(k, update);
 
 	tally_finish(k, &a);
 }

@@ -5,7 +5,7 @@
  * before the update, which reads sums of all leaves, unless it waits for each of them, and after it. */
 #include <stdlib.h>
 
-#include "half_emit.h"
+#include "bf16_emit.h"
 
 /* ---- cycles ---- */
 
@@ -283,7 +283,7 @@ static void constants_stage(Kernel *k)
 		lists_pad(k);
 	if (!k->overlaid && !k->restaged)
 		weights_pad(k);
-	if (!k->s->job->output_col && !k->s->general && !k->judged)
+	if (!k->s->job->output_col && !k->s->general && !k->deferred_scores)
 		outputs_stage(k);
 	if (k->has_codes)
 		codes_stage(k);
@@ -313,7 +313,7 @@ static void kernel_begin(Kernel *k)
 
 	k->memory = special(e, "memory");
 	k->tid = special(e, "%tid.x");
-	k->knows_warp = (s->solo && !k->half) || k->bulk;
+	k->knows_warp = (s->solo && !k->bf16) || k->bulk;
 	if (k->knows_warp) {
 		k->warp = reg(e, REG_R);
 		ins(e, "shfl.sync.idx.b32 $, $, 0, 31, 0xffffffff", k->warp, op2(e, REG_R, "shr.u32", k->tid, imm(5)));
@@ -330,7 +330,7 @@ static void kernel_begin(Kernel *k)
 	k->leaf_number = reg(e, REG_R);
 	k->param = reg(e, REG_D);
 	k->regular = k->restaged && !is_direct_update(s) && !s->test && !needs_pending(s) && !s->general && !s->tiled &&
-	             !k->half && s->kinds_of_leaves == 1 && s->leaves[0] == s->teams;
+	             !k->bf16 && s->kinds_of_leaves == 1 && s->leaves[0] == s->teams;
 	k->posts = k->regular && s->team_blocks > 1 && sums_complete(k);
 	memory_clear(k);
 	constants_stage(k);
@@ -339,8 +339,8 @@ static void kernel_begin(Kernel *k)
 	k->verdict = place(e, POINTER(k, verdict), first, 1);
 	if (s->general)
 		general_begin(k);
-	else if (k->half)
-		half_begin(k);
+	else if (k->bf16)
+		bf16_begin(k);
 	else if (s->tiled)
 		ones_store(k); /* a barrier of the grid comes before they are read */
 	else
@@ -399,8 +399,8 @@ static void update_leaves(Kernel *k, Reg update, Reg staged, const Barriers *b)
 	Loop l = loop_begin(e, k->team, leaves, k->s->teams);
 
 	ins(e, "mov.u32 $, $", k->leaf_number, l.i);
-	if (k->half)
-		half_leaf(k, update, leaves, b);
+	if (k->bf16)
+		bf16_leaf(k, update, leaves, b);
 	else
 		leaf_emit(k, update, staged, b, false);
 	barrier_block(e);
@@ -498,10 +498,10 @@ static void stop_check(Kernel *k, Reg update, uint32_t done)
 	Reg infinite = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, infinite));
 	Reg ends = load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch));
 
-	if ((k->half && k->half->once && !k->half->apart) || k->regular) { /* under way while the next update begins */
+	if ((k->bf16 && k->bf16->single_slice && !k->bf16->side_warps) || k->regular) { /* under way while the next update begins */
 		weights_stage(k);
-		if (k->half)
-			half_weights(k);
+		if (k->bf16)
+			bf16_weights_stage(k);
 	}
 	infinite = op3(e, REG_R, "selp.u32", infinite, imm(0), op2(e, REG_P, "setp.ne.u32", ends, imm(0)));
 	stop = op2(e, REG_R, "or.b32", stop, infinite);
@@ -521,8 +521,8 @@ static void epoch_check(Kernel *k, Reg update, Reg ends, uint32_t done)
 static void apart_check(Kernel *k, Reg update, uint32_t done, Reg i, Reg in_cycle)
 {
 	Emit *e = k->e;
-	uint32_t inside = k->s->solo ? if_begin(e, op2(e, REG_P, "setp.ne.u32", k->half->ends, imm(0))) : 0;
-	bool counts = k->half->grouped; /* warpgroups that compute do not count updates */
+	uint32_t inside = k->s->solo ? if_begin(e, op2(e, REG_P, "setp.ne.u32", k->bf16->ends, imm(0))) : 0;
+	bool counts = k->bf16->warpgroups; /* warpgroups that compute do not count updates */
 
 	if (counts)
 		ins(e, "@$ st.shared.v2.u64 [$+#], {$, $}", same(e, k->tid, imm(k->s->threads - SIDE_THREADS)), k->memory,
@@ -533,7 +533,7 @@ static void apart_check(Kernel *k, Reg update, uint32_t done, Reg i, Reg in_cycl
 		update = op2(e, REG_D, "add.u64", op2(e, REG_D, "mul.lo.u64", in_cycle, imm(sizeof(DeviceUpdate))),
 		             POINTER(k, update));
 	}
-	if (!k->half->once) /* else it is asked in the next one */
+	if (!k->bf16->single_slice) /* else it is asked in the next one */
 		stop_check(k, update, done);
 	if (k->s->solo)
 		if_end(e, inside);
@@ -617,26 +617,26 @@ static void updates_emit(Kernel *k)
 		Reg ended = load(e, REG_R, "ld.global.u32", POINTER(k, result), offsetof(JobResult, stop));
 		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", ended, imm(0)), idle);
 	}
-	if (direct && !s->tiled && !s->general && !k->half)
+	if (direct && !s->tiled && !s->general && !k->bf16)
 		leaf_begin(k, POINTER(k, update), staged, NULL);
 	if (k->kept) {
 		weights_stage(k);
 		weights_pad(k);
 	}
-	if (k->half && k->half->once && !k->half->apart) {
-		half_prefetch(k, POINTER(k, update), staged);
+	if (k->bf16 && k->bf16->single_slice && !k->bf16->side_warps) {
+		bf16_prefetch(k, POINTER(k, update), staged);
 		weights_stage(k);
-		half_weights(k);
+		bf16_weights_stage(k);
 	}
-	if (k->half && (k->half->direct || k->half->apart)) {
+	if (k->bf16 && (k->bf16->single_block || k->bf16->side_warps)) {
 		weights_stage(k);
-		half_weights(k);
-		half_kept_move(k, false);
-		if (k->half->apart)
-			half_apart_begin(k, POINTER(k, update));
+		bf16_weights_stage(k);
+		bf16_kept_move(k, false);
+		if (k->bf16->side_warps)
+			bf16_side_begin(k, POINTER(k, update));
 		ins(e, "cp.async.wait_all");
-		if (k->half->grouped)
-			groups_publish(k);
+		if (k->bf16->warpgroups)
+			async_proxy_fence(k);
 		barrier_block(e);
 	}
 	Coming coming = { 0 };
@@ -650,18 +650,18 @@ static void updates_emit(Kernel *k)
 		coming = coming_records(k, i, in_cycle, cycle);
 	if (s->solo)
 		k->verdicts_asked = op2(e, REG_P, "setp.ge.u64", i, POINTER(k, verdicts_from));
-	if (!s->test && !(k->half && k->half->apart) && !found) {
+	if (!s->test && !(k->bf16 && k->bf16->side_warps) && !found) {
 		Reg param = load(e, REG_R, "ld.global.nc.u32", update, offsetof(DeviceUpdate, param));
 		ins(e, "mov.u64 $, $", k->param, place(e, POINTER(k, param), param, P_COUNT * 8));
 	}
-	Reg ends = s->solo && !k->half && !found
+	Reg ends = s->solo && !k->bf16 && !found
 	               ? load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch))
 	               : imm(0);
-	bool early = k->kept || k->regular || (k->half && (k->half->direct || k->half->once));
+	bool early = k->kept || k->regular || (k->bf16 && (k->bf16->single_block || k->bf16->single_slice));
 	if (!early) { /* else they are there, or under way */
 		weights_stage(k);
-		if (k->half)
-			half_weights(k);
+		if (k->bf16)
+			bf16_weights_stage(k);
 	}
 	if (k->overlaid)
 		lists_pad(k);
@@ -675,13 +675,13 @@ static void updates_emit(Kernel *k)
 		update_general(k, update, &b);
 	else if (s->tiled)
 		update_tiled(k, update, &b);
-	else if (k->half && k->half->apart)
-		half_apart(k, update, next_update(k, in_cycle, cycle), &b, done);
-	else if (k->half && k->half->direct)
-		half_direct(k, update, staged, &b);
-	else if (k->half && k->half->once)
-		half_update(k, update, next_update(k, in_cycle, cycle), staged, &b);
-	else if (k->half)
+	else if (k->bf16 && k->bf16->side_warps)
+		bf16_side_update(k, update, next_update(k, in_cycle, cycle), &b, done);
+	else if (k->bf16 && k->bf16->single_block)
+		bf16_single_block(k, update, staged, &b);
+	else if (k->bf16 && k->bf16->single_slice)
+		bf16_update(k, update, next_update(k, in_cycle, cycle), staged, &b);
+	else if (k->bf16)
 		update_leaves(k, update, staged, &b);
 	else if (direct)
 		update_direct(k, update, next_update(k, in_cycle, cycle), staged, &coming, &b);
@@ -689,9 +689,9 @@ static void updates_emit(Kernel *k)
 		update_posted(k, update, staged, &b);
 	else
 		update_leaves(k, update, staged, &b);
-	if (k->half && k->half->apart)
+	if (k->bf16 && k->bf16->side_warps)
 		apart_check(k, update, done, i, in_cycle);
-	else if (s->solo && !k->half)
+	else if (s->solo && !k->bf16)
 		epoch_check(k, update, found ? coming_ends(k, coming.record) : ends, done);
 	else
 		stop_check(k, update, done);
@@ -704,8 +704,8 @@ static void updates_emit(Kernel *k)
 		ins(e, "cp.async.wait_all");
 	if (k->bulk_rows) /* inputs of the next update: no block ends while copies write to its memory */
 		bulk_rows_wait(k);
-	if (k->half && k->half->direct)
-		half_weights_store(k);
+	if (k->bf16 && k->bf16->single_block)
+		bf16_weights_store(k);
 	if (k->kept) {
 		barrier_block(e);
 		weights_store(k);
@@ -775,6 +775,6 @@ const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *share
 	*shared = k->bytes;
 	*image = s->images ? image_bytes(k) : 0;
 	*posted = k->posts ? 2 * s->leaves[0] * s->job->floats * sizeof(float) : 0;
-	*exchange = s->tiled || k->half ? 0 : exchange_bytes(k);
+	*exchange = s->tiled || k->bf16 ? 0 : exchange_bytes(k);
 	return NULL;
 }

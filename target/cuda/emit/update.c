@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The update. In: sums of leaves, or the gradient of a weight in a register. Out: weights in both forms, rule state.
  * The formula of a rule is a list of operations: one instruction or two for each. */
-#include "half_emit.h"
+#include "bf16_emit.h"
 
 enum { PREPARED_PANELS = 8 };
 
 static Reg number_load(Kernel *k, uint32_t p)
 {
-	if (k->half && k->half->apart)
-		return load(k->e, REG_G, "ld.shared.f64", add(k->e, k->memory, k->half->numbers_offset),
-		            k->half->at_numbers + p * 8);
+	if (k->bf16 && k->bf16->side_warps)
+		return load(k->e, REG_G, "ld.shared.f64", add(k->e, k->memory, k->bf16->params_offset),
+		            k->bf16->at_params + p * 8);
 	return load(k->e, REG_G, "ld.global.nc.f64", k->param, p * 8);
 }
 
@@ -288,8 +288,8 @@ static void place_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, R
 		place_load(k, p, place_of, NULL, &mine);
 	Reg w = formula_emit(k, &own, g, v ? v : &mine), none = op2(e, REG_F, "sub.rn.ftz.f32", w, w);
 	infinite_check(k, op2(e, REG_P, "setp.neu.ftz.f32", none, imm_f(0)));
-	if (k->s->half)
-		half_weight(k, p, row, col, place_of, w);
+	if (k->s->bf16)
+		bf16_weight(k, p, row, col, place_of, w);
 	else if (p->copy != NO_COPY) {
 		Reg to = copy_at(k, p, col, row);
 		ins(e, memory_of(to, "st.shared.f32 [$], $", "st.global.f32 [$], $"), to, w);
@@ -475,7 +475,7 @@ Reg place_sum(Kernel *k, Reg from, Reg leaves)
 	for (uint32_t i = 0; i < k->s->kinds_of_leaves; i++) {
 		uint32_t other = if_begin(e, same(e, leaves, imm(k->s->leaves[i])));
 		ins(e, "mov.f32 $, $", g,
-		    k->half ? half_join(k, from, k->s->leaves[i], k->s->slice[i]) : leaves_sum(k, from, k->s->leaves[i]));
+		    k->bf16 ? bf16_join(k, from, k->s->leaves[i], k->s->slice[i]) : leaves_sum(k, from, k->s->leaves[i]));
 		if_end(e, other);
 	}
 	return g;
@@ -601,9 +601,9 @@ static Parts parts_find(Kernel *k)
 	Parts p = { .parts = min_u32(most, warps) };
 	p.strips = warps / p.parts;
 	p.rounds = (uint32_t)ceil_div(ceil_div(k->s->job->floats, 32), p.strips * blocks);
-	p.part = divide(e, k->half->warp, p.strips);
-	p.strip = modulo(e, k->half->warp, p.strips, p.part);
-	p.lane = k->half->lane;
+	p.part = divide(e, k->bf16->warp, p.strips);
+	p.strip = modulo(e, k->bf16->warp, p.strips, p.part);
+	p.lane = k->bf16->lane;
 	return p;
 }
 
@@ -671,8 +671,8 @@ static Reg part_sum(Kernel *k, const Parts *p, Reg from, Reg leaves)
 			uint32_t count = min_u32(PART_LEAVES, all - part * PART_LEAVES), end = parts_of(all) - (full ? 0 : 1);
 			Reg mine = part || (!part && end == 0) ? same(e, p->part, imm(part)) : less(e, p->part, imm(end));
 			uint32_t none = if_begin(e, mine);
-			Reg first = place(e, from, p->part, (uint32_t)(PART_LEAVES * HALF_SLICES * k->s->job->floats * 4));
-			ins(e, "mov.f32 $, $", g, half_join(k, first, count, k->s->slice[i]));
+			Reg first = place(e, from, p->part, (uint32_t)(PART_LEAVES * BF16_SLICES * k->s->job->floats * 4));
+			ins(e, "mov.f32 $, $", g, bf16_join(k, first, count, k->s->slice[i]));
 			if_end(e, none);
 		}
 		if_end(e, other);

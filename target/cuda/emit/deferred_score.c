@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Errors and verdicts of rows, beside the gradient: nothing of the update depends on them. In: outputs and net inputs
- * in late rows, targets. Out: error and verdict of each row in global memory, with the bits of score.c: errors are
+ * in deferred rows, targets. Out: error and verdict of each row in global memory, with the bits of score.c: errors are
  * added as 16 lanes would. A thread has a row; sums of code words are instructions, in single precision; where these do
  * not tell, in double. */
 #include <math.h>
 
-#include "half_emit.h"
+#include "bf16_emit.h"
 #include "kern.h"
 #include "units.h"
 
@@ -13,7 +13,7 @@ enum { ROW_LANES = 16 };
 
 /* ---- plan ---- */
 
-enum { MOST_JUDGED = 64, MOST_CODE_OPS = 1500 };
+enum { MOST_OUTPUTS = 64, MOST_CODE_OPS = 1500 };
 
 /* The step that makes deltas of what an errors step leaves; NULL: none. */
 static const DeviceStep *deltas_after(const Kernel *k, const DeviceStep *errors)
@@ -55,16 +55,16 @@ static uint32_t code_ops(const EmitSource *s)
 }
 
 /* Are errors and verdicts formed late, a thread for each row, beside the gradient? */
-void plan_judged(Kernel *k)
+void plan_deferred_scores(Kernel *k)
 {
 	const EmitSource *s = k->s;
 	uint32_t outputs = 0, steps = 0;
 
-	k->judged = false;
+	k->deferred_scores = false;
 	k->fused = NEW(&s->cx->scratch, s->list->steps + 1, uint32_t);
 	for (uint32_t i = 0; i <= s->list->steps; i++)
 		k->fused[i] = NO_STEP;
-	if (s->test || s->tiled || s->job->criteria || s->job->outputs > MOST_JUDGED || code_ops(s) > MOST_CODE_OPS ||
+	if (s->test || s->tiled || s->job->criteria || s->job->outputs > MOST_OUTPUTS || code_ops(s) > MOST_CODE_OPS ||
 	    !has_step(k, STEP_SCORES))
 		return;
 	for (uint32_t i = 0; i < s->list->gradient; i++) {
@@ -81,12 +81,12 @@ void plan_judged(Kernel *k)
 		steps++;
 	}
 	if (outputs == s->job->outputs && steps)
-		k->judged = true;
+		k->deferred_scores = true;
 }
 
-bool is_late(const Kernel *k, const DeviceStep *s)
+bool is_deferred(const Kernel *k, const DeviceStep *s)
 {
-	if (!k->judged)
+	if (!k->deferred_scores)
 		return false;
 	for (const DeviceStep *e = k->s->step; e < s; e++)
 		if (e->kind == STEP_ERRORS && deltas_after(k, e) == s)
@@ -94,17 +94,17 @@ bool is_late(const Kernel *k, const DeviceStep *s)
 	return s->kind == STEP_ERRORS;
 }
 
-const DeviceStep *late_deltas(const Kernel *k, const DeviceStep *errors) { return deltas_after(k, errors); }
+const DeviceStep *deferred_deltas(const Kernel *k, const DeviceStep *errors) { return deltas_after(k, errors); }
 
-const DeviceStep *late_errors(const Kernel *k, const DeviceStep *s)
+const DeviceStep *deferred_errors(const Kernel *k, const DeviceStep *s)
 {
-	if (!k->judged || s < k->s->step || k->fused[s - k->s->step] == NO_STEP)
+	if (!k->deferred_scores || s < k->s->step || k->fused[s - k->s->step] == NO_STEP)
 		return NULL;
 	return &k->s->step[k->fused[s - k->s->step]];
 }
 
 /* Outputs of each errors step, then their net inputs. */
-uint32_t late_at(const Kernel *k, const DeviceStep *errors, bool net)
+uint32_t deferred_at(const Kernel *k, const DeviceStep *errors, bool net)
 {
 	uint32_t at = 0;
 
@@ -123,27 +123,27 @@ uint32_t late_at(const Kernel *k, const DeviceStep *errors, bool net)
 /* ---- rows ---- */
 
 /* A row: addresses of its late outputs and targets; outputs in registers. */
-typedef struct JudgedRow {
+typedef struct ScoredRow {
 	Reg row, is_row, late, y;
 	Reg *out;   /* [outputs] */
 	Reg own[4]; /* CodeOwn */
 	Reg error, verdict;
 	Reg word;    /* targets that are bits; */
 	Reg *target; /* [outputs] these as floats */
-} JudgedRow;
+} ScoredRow;
 
 static Reg predicate(Emit *e, bool value) { return op2(e, REG_P, "setp.ne.u32", imm(value), imm(0)); }
 static void or_to(Emit *e, Reg p, Reg q) { ins(e, "or.pred $, $, $", p, p, q); }
-static bool has_words(const Kernel *k) { return k->y_bits || (k->half && k->half->y_bits); }
+static bool has_words(const Kernel *k) { return k->y_bits || (k->bf16 && k->bf16->y_bits); }
 /* Every row has all targets. */
 static bool has_all(const Kernel *k) { return has_words(k) || k->s->job->data.y_bits; }
-static Reg target(Kernel *k, const JudgedRow *r, uint32_t n)
+static Reg target(Kernel *k, const ScoredRow *r, uint32_t n)
 {
 	return has_words(k) ? r->target[n] : load(k->e, REG_F, "ld.shared.f32", r->y, 4 * n);
 }
 
 /* All targets, from their word. */
-static void targets_of(Kernel *k, JudgedRow *r)
+static void targets_of(Kernel *k, ScoredRow *r)
 {
 	r->target = NEW(&k->s->cx->scratch, k->s->job->outputs + 1, Reg);
 	for (uint32_t n = 0; n < k->s->job->outputs; n++)
@@ -160,7 +160,7 @@ static const DeviceStep *errors_step(const Kernel *k, uint32_t *from)
 	return NULL;
 }
 
-static void outputs_load(Kernel *k, JudgedRow *r)
+static void outputs_load(Kernel *k, ScoredRow *r)
 {
 	uint32_t from = 0, n = 0;
 
@@ -168,7 +168,7 @@ static void outputs_load(Kernel *k, JudgedRow *r)
 	for (const DeviceStep *s; (s = errors_step(k, &from)) != NULL; n += s->cols)
 		for (uint32_t i = 0; i < s->cols; i += 4) {
 			Reg q[4];
-			load_quad(k->e, "shared", q, r->late, late_at(k, s, false) + 4 * i);
+			load_quad(k->e, "shared", q, r->late, deferred_at(k, s, false) + 4 * i);
 			for (uint32_t c = 0; c < 4 && i + c < s->cols; c++)
 				r->out[n + i + c] = q[c];
 		}
@@ -176,7 +176,7 @@ static void outputs_load(Kernel *k, JudgedRow *r)
 
 /* ---- code words ---- */
 
-/* Squared distance from a word of the outputs in a late row that have a target. */
+/* Squared distance from a word of the outputs in a deferred row that have a target. */
 static Reg word_distance(Kernel *k, Reg late, Reg y, Reg word)
 {
 	Emit *e = k->e;
@@ -185,7 +185,7 @@ static Reg word_distance(Kernel *k, Reg late, Reg y, Reg word)
 
 	for (const DeviceStep *s; (s = errors_step(k, &from)) != NULL;)
 		for (uint32_t i = 0; i < s->cols; i++, n++) {
-			Reg o = load(e, REG_F, "ld.shared.f32", late, late_at(k, s, false) + 4 * i);
+			Reg o = load(e, REG_F, "ld.shared.f32", late, deferred_at(k, s, false) + 4 * i);
 			Reg d = op2(e, REG_G, "sub.rn.f64", load(e, REG_G, "ld.global.nc.f64", at, 8 * n),
 			            op1(e, REG_G, "cvt.f64.f32", o));
 			Reg known = has_words(k) ? predicate(e, true) : is_number(e, load(e, REG_F, "ld.shared.f32", y, 4 * n));
@@ -204,7 +204,7 @@ static Reg lane_value(Emit *e, Reg x, Reg lane)
 
 /* Rows of lanes where `open` holds: all lanes of the warp measure all distances from the row, one row after the other.
  * Where no word is nearer than the row's own, wrong is cleared, else set. */
-static void words_measure(Kernel *k, const JudgedRow *r, Reg open, Reg wrong)
+static void words_measure(Kernel *k, const ScoredRow *r, Reg open, Reg wrong)
 {
 	Emit *e = k->e;
 	uint32_t count = k->s->job->data.code_count, top = label(e), done = label(e);
@@ -286,7 +286,7 @@ static void tree_sums(const WordTree *t, uint64_t *word, uint32_t count, uint32_
 }
 
 /* Rows of lanes where `open` holds, whose targets are words: wrong is whether one is nearer. */
-static void bits_measure(Kernel *k, const JudgedRow *r, Reg open, Reg wrong)
+static void bits_measure(Kernel *k, const ScoredRow *r, Reg open, Reg wrong)
 {
 	Emit *e = k->e;
 	const EmitSource *s = k->s;
@@ -343,7 +343,7 @@ static bool sums_count(const EmitSource *s)
 }
 
 /* The sum of the row's own word in a part, from targets that are its bits. */
-static Reg own_sum(Kernel *k, const JudgedRow *r, uint32_t first, uint32_t count)
+static Reg own_sum(Kernel *k, const ScoredRow *r, uint32_t first, uint32_t count)
 {
 	Emit *e = k->e;
 	uint64_t bits = 0, *word = NEW(&k->s->cx->scratch, count + 1, uint64_t);
@@ -361,7 +361,7 @@ static Reg own_sum(Kernel *k, const JudgedRow *r, uint32_t first, uint32_t count
 }
 
 /* Sums of outputs tell of most rows whether a word is nearer than their own; first: number of the part's first sum. */
-static void part_compare(Kernel *k, const JudgedRow *r, uint32_t first, uint32_t count, Reg number, Reg wrong,
+static void part_compare(Kernel *k, const ScoredRow *r, uint32_t first, uint32_t count, Reg number, Reg wrong,
                          Reg doubtful)
 {
 	Emit *e = k->e;
@@ -389,7 +389,7 @@ static void part_compare(Kernel *k, const JudgedRow *r, uint32_t first, uint32_t
 	or_to(e, doubtful, op2(e, REG_P, "setp.geu.ftz.f32", more, imm_f(-margin)));
 }
 
-static Reg own_word_nearest(Kernel *k, const JudgedRow *r, Reg asked)
+static Reg own_word_nearest(Kernel *k, const ScoredRow *r, Reg asked)
 {
 	Emit *e = k->e;
 	const DeviceData *d = &k->s->job->data;
@@ -414,7 +414,7 @@ static Reg own_word_nearest(Kernel *k, const JudgedRow *r, Reg asked)
 
 /* ---- verdicts ---- */
 
-static Reg largest_right(Kernel *k, const JudgedRow *r, Reg count)
+static Reg largest_right(Kernel *k, const ScoredRow *r, Reg count)
 {
 	Emit *e = k->e;
 	Best wanted = best_begin(e), guess = best_begin(e);
@@ -439,7 +439,7 @@ static Reg largest_right(Kernel *k, const JudgedRow *r, Reg count)
 }
 
 /* Has the row any target? count: R, how many, if not all have one. */
-static Reg is_scored(Kernel *k, const JudgedRow *r, Reg *count)
+static Reg is_scored(Kernel *k, const ScoredRow *r, Reg *count)
 {
 	Emit *e = k->e;
 
@@ -450,7 +450,7 @@ static Reg is_scored(Kernel *k, const JudgedRow *r, Reg *count)
 }
 
 /* Is every output within the threshold of its target? */
-static Reg is_within(Kernel *k, const JudgedRow *r)
+static Reg is_within(Kernel *k, const ScoredRow *r)
 {
 	Emit *e = k->e;
 	Reg far = predicate(e, false), farthest = zero_float(e), threshold = param_f(k, offsetof(Job, threshold));
@@ -492,7 +492,7 @@ void counted_stage(Kernel *k)
 {
 	Emit *e = k->e;
 
-	if (!k->judged || k->s->solo || !asks_verdicts(k))
+	if (!k->deferred_scores || k->s->solo || !asks_verdicts(k))
 		return;
 	uint32_t other = if_begin(e, same(e, k->tid, imm(k->s->threads - 1)));
 	ins(e, "st.shared.u32 [$+#], $", k->memory, k->at_info + INFO_COUNTED, counted_byte(k, k->number));
@@ -515,7 +515,7 @@ static Reg is_counted(Kernel *k)
 }
 
 /* Of a row without targets it is 0. */
-static void verdict_store(Kernel *k, JudgedRow *r)
+static void verdict_store(Kernel *k, ScoredRow *r)
 {
 	Emit *e = k->e;
 	const Job *j = k->s->job;
@@ -535,7 +535,7 @@ static void verdict_store(Kernel *k, JudgedRow *r)
 		if_end(e, unasked);
 	v = op3(e, REG_R, "selp.u32", v, imm(0), scored);
 	r->verdict = v;
-	if (!k->sends_judged)
+	if (!k->sends_scores)
 		ins(e, "@$ st.global.u8 [$], $", r->is_row, place(e, k->verdict, add(e, k->row0, r->row), 1), v);
 }
 
@@ -543,7 +543,7 @@ static void verdict_store(Kernel *k, JudgedRow *r)
 
 /* Values of errors that take many instructions: in a loop over quads of outputs, which are computed side by side. Most
  * targets are 0 or 1: a warp that has no others takes the short way. */
-static void quads_value(Kernel *k, const JudgedRow *r, const DeviceStep *s, Reg late, const Reg out[4],
+static void quads_value(Kernel *k, const ScoredRow *r, const DeviceStep *s, Reg late, const Reg out[4],
                         const Reg net[4], const Reg y[4], const Reg known[4])
 {
 	Emit *e = k->e;
@@ -555,11 +555,11 @@ static void quads_value(Kernel *k, const JudgedRow *r, const DeviceStep *s, Reg 
 		value[i] = op3(e, REG_F, "selp.f32", error_value(e, &of), imm_f(0), known[i]);
 	}
 	uint32_t end = if_begin(e, r->is_row);
-	store_quad(e, "shared", late, late_at(k, s, false), value);
+	store_quad(e, "shared", late, deferred_at(k, s, false), value);
 	if_end(e, end);
 }
 
-static void errors_replace(Kernel *k, const JudgedRow *r, const DeviceStep *s)
+static void errors_replace(Kernel *k, const ScoredRow *r, const DeviceStep *s)
 {
 	Emit *e = k->e;
 	uint32_t other = label(e), end = label(e);
@@ -567,9 +567,9 @@ static void errors_replace(Kernel *k, const JudgedRow *r, const DeviceStep *s)
 	Reg offset = mul(e, l.i, 16), late = add(e, r->late, offset), at_y = add(e, r->y, offset);
 	Reg out[4], net[4], y[4], known[4], binary = predicate(e, true), all = reg(e, REG_P);
 
-	load_quad(e, "shared", out, late, late_at(k, s, false));
+	load_quad(e, "shared", out, late, deferred_at(k, s, false));
 	if (s->known_net)
-		load_quad(e, "shared", net, late, late_at(k, s, true));
+		load_quad(e, "shared", net, late, deferred_at(k, s, true));
 	for (uint32_t i = 0; i < 4; i++) {
 		if (has_words(k))
 			y[i] = y_bit(e, op2(e, REG_R, "shr.u32", r->word, mul(e, l.i, 4)), s->y + i);
@@ -594,7 +594,7 @@ static void errors_replace(Kernel *k, const JudgedRow *r, const DeviceStep *s)
 }
 
 /* Sum over the outputs of a group: column n by lane n % 16, then lanes i and i + 8, 4, 2, 1. */
-static Reg errors_sum(Kernel *k, const JudgedRow *r, const DeviceStep *s)
+static Reg errors_sum(Kernel *k, const ScoredRow *r, const DeviceStep *s)
 {
 	Emit *e = k->e;
 	Reg lane[ROW_LANES], q[4];
@@ -613,7 +613,7 @@ static Reg errors_sum(Kernel *k, const JudgedRow *r, const DeviceStep *s)
 			continue;
 		}
 		if (n % 4 == 0)
-			load_quad(e, "shared", q, r->late, late_at(k, s, false) + 4 * n);
+			load_quad(e, "shared", q, r->late, deferred_at(k, s, false) + 4 * n);
 		ins(e, "add.rn.ftz.f32 $, $, $", sum, sum, q[n % 4]);
 	}
 	for (uint32_t n = ROW_LANES / 2; n; n /= 2)
@@ -622,7 +622,7 @@ static Reg errors_sum(Kernel *k, const JudgedRow *r, const DeviceStep *s)
 	return s->error == ERR_SQUARED ? op2(e, REG_F, "mul.rn.ftz.f32", imm_f(0.5f), lane[0]) : lane[0];
 }
 
-static void error_store(Kernel *k, JudgedRow *r)
+static void error_store(Kernel *k, ScoredRow *r)
 {
 	Emit *e = k->e;
 	Reg total = zero_float(e), weight = imm_f(1);
@@ -640,30 +640,30 @@ static void error_store(Kernel *k, JudgedRow *r)
 		total = op2(e, REG_F, "add.rn.ftz.f32", total, value);
 	}
 	r->error = total;
-	if (!k->sends_judged)
+	if (!k->sends_scores)
 		ins(e, "@$ st.global.f32 [$], $", r->is_row, place(e, k->row_error, add(e, k->row0, r->row), 4), total);
 }
 
 /* Is the error a number? */
-static void bad_note(Kernel *k, const JudgedRow *r)
+static void bad_note(Kernel *k, const ScoredRow *r)
 {
 	Emit *e = k->e;
 	Reg none = op2(e, REG_F, "sub.rn.ftz.f32", r->error, r->error);
 	Reg bad = op2(e, REG_P, "setp.neu.ftz.f32", none, imm_f(0));
 
 	or_to(e, k->bad, op2(e, REG_P, "and.pred", bad, r->is_row));
-	if (k->bad_known)
-		k->bad_known(k->bad_of, k->bad);
+	if (k->on_bad)
+		k->on_bad(k->on_bad_arg, k->bad);
 }
 
 /* To where the tally is formed; it comes too late to say that an error is no number. */
-static void judged_send(Kernel *k, const JudgedRow *r)
+static void score_send(Kernel *k, const ScoredRow *r)
 {
 	Emit *e = k->e;
 
 	ins(e, "@$ st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [$], {$, $}, [$]", r->is_row,
-	    mad(e, add(e, k->row0, r->row), 8, k->judged_to), op1(e, REG_R, "mov.b32", r->error), r->verdict,
-	    k->judged_bar);
+	    mad(e, add(e, k->row0, r->row), 8, k->scores_to), op1(e, REG_R, "mov.b32", r->error), r->verdict,
+	    k->scores_bar);
 }
 
 static bool only_squared(const Kernel *k)
@@ -676,15 +676,15 @@ static bool only_squared(const Kernel *k)
 	return true;
 }
 
-void judge_row(Kernel *k, Reg row)
+void deferred_score_row(Kernel *k, Reg row)
 {
 	Emit *e = k->e;
-	JudgedRow r = { .is_row = less(e, row, k->my_rows) };
+	ScoredRow r = { .is_row = less(e, row, k->my_rows) };
 
 	/* others write to real rows: threads without one read a row behind them, where there is */
-	r.row = op3(e, REG_R, "selp.u32", row, imm(k->s->half ? 0 : k->row_space - 1), less(e, row, imm(k->block_rows)));
-	r.late = add(e, mad(e, r.row, k->late_row, k->memory), imm(k->at_late));
-	Reg cases = k->half ? cases_memory(k) : k->memory;
+	r.row = op3(e, REG_R, "selp.u32", row, imm(k->s->bf16 ? 0 : k->row_space - 1), less(e, row, imm(k->block_rows)));
+	r.late = add(e, mad(e, r.row, k->deferred_row, k->memory), imm(k->at_deferred));
+	Reg cases = k->bf16 ? cases_memory(k) : k->memory;
 	r.y = add(e, mad(e, r.row, k->target_row, cases), imm(k->at_targets));
 	if (has_words(k))
 		r.word = k->y_bits ? target_word(k, r.row) : load(e, REG_R, "ld.shared.u32", r.y, 0);
@@ -698,25 +698,25 @@ void judge_row(Kernel *k, Reg row)
 	outputs_load(k, &r);
 	if (only_squared(k)) { /* first: targets need no registers then */
 		error_store(k, &r);
-		if (k->sends_judged)
+		if (k->sends_scores)
 			bad_note(k, &r);
 	}
 	verdict_store(k, &r);
 	if (!only_squared(k)) { /* these replace outputs that verdicts may read */
 		error_store(k, &r);
-		if (k->sends_judged)
+		if (k->sends_scores)
 			bad_note(k, &r);
 	}
-	if (k->sends_judged)
-		judged_send(k, &r);
+	if (k->sends_scores)
+		score_send(k, &r);
 }
 
-void judge_rows(Kernel *k, uint32_t first, uint32_t threads)
+void deferred_score_rows(Kernel *k, uint32_t first, uint32_t threads)
 {
 	Emit *e = k->e;
 
 	remark(e, "errors and verdicts, a thread for each row");
 	Loop l = loop_count(e, (uint32_t)ceil_div(k->block_rows, threads));
-	judge_row(k, mad(e, l.i, threads, first ? op2(e, REG_R, "sub.u32", k->tid, imm(first)) : k->tid));
+	deferred_score_row(k, mad(e, l.i, threads, first ? op2(e, REG_R, "sub.u32", k->tid, imm(first)) : k->tid));
 	loop_end(e, &l);
 }

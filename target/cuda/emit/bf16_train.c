@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "half_emit.h"
+#include "bf16_emit.h"
 #include "units.h"
 
 Reg leaf_find(Kernel *k, Reg update)
@@ -42,29 +42,29 @@ static void chunk_stage(Kernel *k, Reg leaf, const Reg *staged)
 
 	if (staged)
 		ins(e, "mov.u64 $, $", *staged, leaf);
-	half_inputs(k);
-	half_pads(k);
+	bf16_inputs_stage(k);
+	bf16_pads_clear(k);
 	targets_stage(k);
 	if (staged)
 		if_end(e, same_leaf);
 }
 
 /* By threads from `first` on, as many as there are rows, or a part of them. */
-static void judge_some(Kernel *k, uint32_t first)
+static void score_some(Kernel *k, uint32_t first)
 {
 	uint32_t threads = k->block_rows, most = k->s->threads - first;
 
 	if (threads > most)
 		threads = threads % 64 == 0 && most >= 64 ? 64 : 32;
 	uint32_t end = if_begin(k->e, less(k->e, k->tid, imm(first + threads)));
-	judge_rows(k, first, threads);
+	deferred_score_rows(k, first, threads);
 	if_end(k->e, end);
 }
 
 static void verdicts(Kernel *k)
 {
-	if (k->judged)
-		judge_some(k, 0);
+	if (k->deferred_scores)
+		score_some(k, 0);
 	else
 		verdicts_emit(k);
 }
@@ -77,7 +77,7 @@ static void rows_emit(Kernel *k)
 	ins(e, "cp.async.wait_all");
 	barrier_block(e);
 	spent(k, SPENT_KINDS + 0);
-	half_steps(k, 0, k->s->list->gradient);
+	bf16_steps(k, 0, k->s->list->gradient);
 	spent(k, SPENT_ROWS);
 	if (k->s->test)
 		outputs_store(k);
@@ -89,7 +89,7 @@ static void chunk_emit(Kernel *k, Reg chunk)
 	verdicts(k);
 	spent(k, SPENT_KINDS + 28);
 	if (!k->s->test)
-		half_changes(k, chunk);
+		bf16_sums_add(k, chunk);
 	spent(k, SPENT_GRADIENT);
 	barrier_block(k->e);
 }
@@ -117,7 +117,7 @@ static void slices_emit(Kernel *k, Reg leaves, Reg leaf)
 {
 	Emit *e = k->e;
 	const EmitSource *s = k->s;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	uint32_t longest = max_u32(s->slice[0], s->kinds_of_leaves > 1 ? s->slice[1] : 0), all = most_slices(s);
 	uint32_t chunks = (uint32_t)ceil_div(min_u32(longest, s->leaf_rows), k->block_rows);
 	Reg rows = slice_rows(k, leaves);
@@ -126,7 +126,7 @@ static void slices_emit(Kernel *k, Reg leaves, Reg leaf)
 	h->slice = l.i;
 	h->first = rows.type == REG_INT ? mul(e, l.i, rows.n) : op2(e, REG_R, "mul.lo.u32", l.i, rows);
 	Reg end = op2(e, REG_R, "min.u32", add(e, h->first, rows), k->rows);
-	half_sums_begin(k);
+	bf16_sums_begin(k);
 	Loop c = { .i = imm(0) };
 	if (chunks > 1)
 		c = loop_count(e, chunks);
@@ -135,7 +135,7 @@ static void slices_emit(Kernel *k, Reg leaves, Reg leaf)
 	chunk_emit(k, c.i);
 	if (chunks > 1)
 		loop_end(e, &c);
-	half_sums_end(k);
+	bf16_sums_end(k);
 	loop_end(e, &l);
 }
 
@@ -169,7 +169,7 @@ static void tallies_emit(Kernel *k, Reg update, const Barriers *b, bool direct)
 	if_end(e, worker);
 }
 
-void half_leaf(Kernel *k, Reg update, Reg leaves, const Barriers *b)
+void bf16_leaf(Kernel *k, Reg update, Reg leaves, const Barriers *b)
 {
 	Reg leaf = leaf_find(k, update);
 
@@ -184,14 +184,14 @@ void half_leaf(Kernel *k, Reg update, Reg leaves, const Barriers *b)
 
 /* The block's slice of an update, under way: inputs and targets, if they are not there already. A team that has no leaf
  * in it has a slice without rows. */
-void half_prefetch(Kernel *k, Reg update, Reg staged)
+void bf16_prefetch(Kernel *k, Reg update, Reg staged)
 {
 	Emit *e = k->e;
 	const EmitSource *s = k->s;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	bool some = s->kinds_of_leaves > 1; /* teams may have none */
 
-	h->staged = staged;
+	h->staged_leaf = staged;
 	if (some)
 		ins(e, "ld.global.nc.u32 $, [$+#]", h->leaves, update, (uint32_t)offsetof(DeviceUpdate, leaves));
 	else
@@ -217,7 +217,7 @@ void tallies_form(Kernel *k, Kernel *now, Reg update, Reg leaves, const Barriers
 	const EmitSource *s = k->s;
 	Barrier tallied = { place_at(e, POINTER(k, barrier), 4), b->team.turn, s->teams, false, 0, NULL };
 	uint32_t other = if_begin(e, same(e, k->member, imm(s->team_blocks - 1)));
-	TallyAhead ahead = tally_ahead(k, update);
+	TallyPrefetch ahead = tally_prefetch(k, update);
 
 	barrier_poll(k, &b->scored);
 	uint32_t none = if_begin(e, less(e, k->team, leaves));
@@ -236,40 +236,40 @@ void tallies_form(Kernel *k, Kernel *now, Reg update, Reg leaves, const Barriers
 static void changes_emit(Kernel *k)
 {
 	Emit *e = k->e;
-	const Half *h = k->half;
-	uint32_t warps = k->s->threads / 32, least = k->judged ? k->block_rows / 32 : warps / 2;
+	const Bf16 *h = k->bf16;
+	uint32_t warps = k->s->threads / 32, least = k->deferred_scores ? k->block_rows / 32 : warps / 2;
 
 	if (h->rounds > 1 || h->tasks + least > warps || !has_step(k, STEP_SCORES)) {
 		verdicts(k);
 		spent(k, SPENT_KINDS + 28);
-		half_changes(k, imm(0));
+		bf16_sums_add(k, imm(0));
 		return;
 	}
 	uint32_t others = label(e), end = label(e);
 	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ge.u32", k->tid, imm(32 * h->tasks)), others);
-	half_changes(k, imm(0));
+	bf16_sums_add(k, imm(0));
 	ins(e, "bra L#", end);
 	label_here(e, others);
-	if (k->judged)
-		judge_some(k, 32 * h->tasks);
+	if (k->deferred_scores)
+		score_some(k, 32 * h->tasks);
 	else
 		scores_emit(k, has_step(k, STEP_CODES), 32 * h->tasks, k->s->threads - 32 * h->tasks);
 	label_here(e, end);
 }
 
 /* Rows and cases of this leaf stay known until its tally is formed; those of the next replace them before. */
-void half_update(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
+void bf16_update(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
 {
 	Emit *e = k->e;
 	const EmitSource *s = k->s;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	Kernel now = *k;
 
-	half_sums_begin(k);
+	bf16_sums_begin(k);
 	rows_emit(k);
 	changes_emit(k);
 	spent(k, SPENT_GRADIENT);
-	half_sums_end(k);
+	bf16_sums_end(k);
 	spent(k, SPENT_TEAM_AFTER);
 	barrier_arrive(k, &b->grid);
 	now.rows = op1(e, REG_R, "mov.u32", k->rows);
@@ -277,7 +277,7 @@ void half_update(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
 	Reg leaves = op1(e, REG_R, "mov.u32", h->leaves);
 	barrier_signal(k, &b->scored);
 	uint32_t same_update = unless_begin(e, op2(e, REG_P, "setp.eq.u64", next, update));
-	half_prefetch(k, next, staged);
+	bf16_prefetch(k, next, staged);
 	if_end(e, same_update);
 	struct PartsAhead *ahead = h->at_parts ? parts_prepare(k) : NULL;
 	spent(k, SPENT_KINDS + 27);
@@ -306,7 +306,7 @@ void half_update(Kernel *k, Reg update, Reg next, Reg staged, const Barriers *b)
 
 /* ---- one leaf, all of it in this block, which has too few warps for threads apart ---- */
 
-void half_direct(Kernel *k, Reg update, Reg staged, const Barriers *b)
+void bf16_single_block(Kernel *k, Reg update, Reg staged, const Barriers *b)
 {
 	Emit *e = k->e;
 	RuleNumbers n;
@@ -315,8 +315,8 @@ void half_direct(Kernel *k, Reg update, Reg staged, const Barriers *b)
 
 	rule_numbers(k, &n);
 	k->numbers = &n;
-	k->half->first = imm(0);
-	half_sums_begin(k);
+	k->bf16->first = imm(0);
+	bf16_sums_begin(k);
 	if (chunks == 1) {
 		chunk_rows(k, imm(0), k->rows);
 		chunk_stage(k, leaf, &staged);
@@ -329,7 +329,7 @@ void half_direct(Kernel *k, Reg update, Reg staged, const Barriers *b)
 		loop_end(e, &l);
 	}
 	tallies_emit(k, update, b, true);
-	half_sums_end(k);
+	bf16_sums_end(k);
 	spent(k, SPENT_UPDATE);
 	k->numbers = NULL;
 	barrier_block(e);
@@ -342,7 +342,7 @@ void half_direct(Kernel *k, Reg update, Reg staged, const Barriers *b)
 
 /* Which blocks of 16 columns steps first .. end - 1 read before they write them, or write for later ones. */
 typedef struct Moves {
-	bool *floats[BUFS], *halves[HALF_BUFS];
+	bool *floats[BUFS], *halves[BF16_BUFS];
 } Moves;
 
 static void mark(bool *which, uint32_t col, uint32_t count, bool value)
@@ -360,7 +360,7 @@ static Moves moves_of(Kernel *k, uint32_t first, uint32_t end, bool out)
 	for (uint32_t b = 0; b < BUFS; b++) {
 		m.floats[b] = NEW(&k->s->cx->scratch, blocks, bool);
 		written[b] = NEW(&k->s->cx->scratch, blocks, bool);
-		if (b < HALF_BUFS)
+		if (b < BF16_BUFS)
 			m.halves[b] = NEW(&k->s->cx->scratch, blocks, bool);
 	}
 	for (uint32_t i = first; i < end; i++) {
@@ -373,7 +373,7 @@ static Moves moves_of(Kernel *k, uint32_t first, uint32_t end, bool out)
 				mark(written[buf], col, count, true);
 				if (out && floats_later(k, end - 1, buf, col, count))
 					mark(m.floats[buf], col, count, true);
-				if (out && buf < HALF_BUFS && operand_later(k, end - 1, buf, col, count))
+				if (out && buf < BF16_BUFS && operand_later(k, end - 1, buf, col, count))
 					mark(m.halves[buf], col, count, true);
 			} else if (!out && !written[buf][col / COLUMN_BLOCK]) {
 				bool operand = is_operand(s, x);
@@ -406,7 +406,7 @@ static void rows_move(Kernel *k, uint32_t first, uint32_t end, bool out)
 	uint32_t blocks = (uint32_t)ceil_div(k->s->job->cols, COLUMN_BLOCK), cols = k->s->job->cols;
 	Moves m = moves_of(k, first, end, out);
 
-	for (uint32_t b = 0; b < BUFS + HALF_BUFS; b++) {
+	for (uint32_t b = 0; b < BUFS + BF16_BUFS; b++) {
 		bool half = b >= BUFS;
 		uint32_t buf = half ? b - BUFS : b, bytes = half ? 2 : 4;
 		const bool *which = half ? m.halves[buf] : m.floats[buf];
@@ -416,9 +416,9 @@ static void rows_move(Kernel *k, uint32_t first, uint32_t end, bool out)
 			if (!which[i])
 				continue;
 			uint32_t col = i * COLUMN_BLOCK;
-			blocks_move(k, half ? half_buffer(k, buf, col) : float_buffer(k, buf, col),
-			            half ? k->half->at_rows + half_column(k, buf, col) : k->at_rows + column_at(k, buf, col),
-			            half ? k->half->row : k->row, cols * bytes, run * COLUMN_BLOCK * bytes / 16, out);
+			blocks_move(k, half ? bf16_buffer(k, buf, col) : float_buffer(k, buf, col),
+			            half ? k->bf16->at_rows + bf16_column(k, buf, col) : k->at_rows + column_at(k, buf, col),
+			            half ? k->bf16->row : k->row, cols * bytes, run * COLUMN_BLOCK * bytes / 16, out);
 		}
 	}
 }
@@ -427,7 +427,7 @@ static void rows_move(Kernel *k, uint32_t first, uint32_t end, bool out)
 static void rows_clear(Kernel *k)
 {
 	Emit *e = k->e;
-	uint32_t bytes = k->half->at_rows + k->half->row * k->block_rows - k->at_rows;
+	uint32_t bytes = k->bf16->at_rows + k->bf16->row * k->block_rows - k->at_rows;
 	Loop l = loop_begin(e, k->tid, imm((uint32_t)ceil_div(bytes, 16)), k->s->threads);
 
 	ins(e, "st.shared.v4.u32 [$+#], {0, 0, 0, 0}", mad(e, l.i, 16, k->memory), k->at_rows);
@@ -440,12 +440,12 @@ static void phase_rows(Kernel *k, uint32_t first, uint32_t end, bool scores, boo
 	Emit *e = k->e;
 
 	rows_clear(k);
-	half_inputs(k);
+	bf16_inputs_stage(k);
 	targets_stage(k);
 	rows_move(k, first, end, false);
 	ins(e, "cp.async.wait_all");
 	barrier_block(e);
-	half_steps(k, first, end);
+	bf16_steps(k, first, end);
 	rows_move(k, first, end, true);
 	if (k->s->test && end == k->s->list->gradient)
 		outputs_store(k);
@@ -457,7 +457,7 @@ static void phase_rows(Kernel *k, uint32_t first, uint32_t end, bool scores, boo
 }
 
 /* As many rows at a time as there is room for. */
-void half_phase(Kernel *k, uint32_t first, uint32_t end, bool scores, bool codes)
+void bf16_phase(Kernel *k, uint32_t first, uint32_t end, bool scores, bool codes)
 {
 	Emit *e = k->e;
 	uint32_t most = (uint32_t)ceil_div(k->s->batch_rows, k->s->team_blocks);
@@ -478,7 +478,7 @@ void half_phase(Kernel *k, uint32_t first, uint32_t end, bool scores, bool codes
 }
 
 /* Columns that are always 1, of rows in global memory. */
-void half_ones(Kernel *k)
+void bf16_ones(Kernel *k)
 {
 	Emit *e = k->e;
 	const EmitSource *s = k->s;
@@ -487,7 +487,7 @@ void half_ones(Kernel *k)
 		Reg first = mad(e, k->block, s->threads, k->tid), one = reg(e, REG_H);
 		Loop l = loop_begin(e, first, imm(s->batch_rows), s->team_blocks * s->threads);
 		ins(e, "mov.u16 $, 0x3f80", one);
-		ins(e, "st.global.u16 [$], $", place(e, half_buffer(k, BUF_ACT, s->ones[i]), l.i, s->job->cols * 2), one);
+		ins(e, "st.global.u16 [$], $", place(e, bf16_buffer(k, BUF_ACT, s->ones[i]), l.i, s->job->cols * 2), one);
 		loop_end(e, &l);
 	}
 }

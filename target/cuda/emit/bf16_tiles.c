@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* bf16: networks whose weights do not fit into shared memory, as tiles.c has them. In: rounded rows and weights in
- * global memory. Out: rows as floats and rounded, where others read them; the update. Must hold: sums begin with their
- * start and add 16 sources, or rows, at a time, in order; slices and leaves join as doc/arithmetic.md says.
+/* bf16: tiles: networks whose weights do not fit into shared memory (fp32: tiles.c). In: bf16 rows and weights in
+ * global memory. Out: rows in fp32 and bf16, where later steps read them; the update. Must hold: sums begin with their
+ * start and add 16 sources, or rows, at a time, in order; slices and leaves are added as doc/arithmetic.md says.
  *
- * A tile of rows by columns is a block's; operands come in pieces 64 deep, through a ring in shared memory whose rows
- * are an odd number of 16 bytes apart. Counts of cycles of 16 sources, for 64 x 64 with 8 warps of 2 x 2 tiles: 8 x 12
- * of shared memory, 2 x 4 x 6.4 of tensor cores, 4 KB of L2. */
+ * A block computes a tile of rows by columns. Operands are streamed in chunks of depth 64 through a pipeline of
+ * stages in shared memory (cp.async), with rows an odd multiple of 16 bytes apart. Cycles of 16 sources, for 64 x 64
+ * with 8 warps of 2 x 2 tiles: 8 x 12 of shared memory, 2 x 4 x 6.4 of tensor cores, 4 KB of L2. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "half_emit.h"
+#include "bf16_emit.h"
 #include "units.h"
 
-enum { DEEP = 64, MOST_RING = 6, LEAST_RING = 3, MOST_COPIES = 8, MOST_SETS = 4 };
+/* COPIES: of a thread to a stage, for one operand; SETS: sums of subtrees of leaves. */
+enum { DEEP = 64, MOST_STAGES = 6, LEAST_STAGES = 3, MOST_COPIES = 8, MOST_SETS = 4 };
 
 /* ---- plan ---- */
 
@@ -21,7 +22,6 @@ bool is_operand(const DeviceStep *s, uint32_t access)
 	return s->kind == STEP_GRADIENT || (s->kind == STEP_PRODUCT && !access);
 }
 
-/* Does a step after step i read these columns as floats? */
 bool floats_later(const Kernel *k, uint32_t i, uint32_t buf, uint32_t col, uint32_t count)
 {
 	for (uint32_t n = i + 1; n < k->s->list->gradient; n++) {
@@ -42,10 +42,10 @@ static void use(uint16_t *map, uint32_t col, uint32_t count)
 }
 
 /* Columns of a block's rows: those that steps between tiles read, or write for others. */
-const char *half_tiles_columns(Kernel *k, uint32_t number)
+const char *bf16_tiles_columns(Kernel *k, uint32_t number)
 {
 	const DeviceStep *s = &k->s->step[number];
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	Access a[8];
 	uint32_t n = step_access(k, s, a);
 
@@ -63,7 +63,7 @@ const char *half_tiles_columns(Kernel *k, uint32_t number)
 			use(h->map[a[i].buf], a[i].col, (uint32_t)round_up(a[i].count, 16));
 		else if (!a[i].writes || s->kind != STEP_PRODUCT || floats_later(k, number, a[i].buf, a[i].col, a[i].count))
 			use(k->map[a[i].buf], a[i].col, a[i].count);
-		if (a[i].writes && a[i].buf < HALF_BUFS && operand_later(k, number, a[i].buf, a[i].col, a[i].count))
+		if (a[i].writes && a[i].buf < BF16_BUFS && operand_later(k, number, a[i].buf, a[i].col, a[i].count))
 			use(h->map[a[i].buf], a[i].col, a[i].count);
 	}
 	return NULL;
@@ -105,28 +105,28 @@ static Tile tile_choose(uint64_t rows, uint64_t cols, uint64_t depth, uint32_t b
 	return best;
 }
 
-/* Bytes from one row of a piece to the next. across: columns of this many; else 64 sources. */
-static uint32_t row_pitch(uint32_t halves) { return (halves / 8 | 1) * 16; }
+/* Bytes from one row of an operand to the next in shared memory. */
+static uint32_t row_pitch(uint32_t elements) { return (elements / 8 | 1) * 16; }
 
-/* Operands of a piece: rows of each in shared memory, and how long they are. */
-typedef struct Piece {
-	uint32_t a_rows, a_halves, b_rows, b_halves, a_bytes, bytes;
-} Piece;
+/* A stage of the pipeline: rows of both operands, and elements of a row. */
+typedef struct Stage {
+	uint32_t a_rows, a_cols, b_rows, b_cols, a_bytes, bytes;
+} Stage;
 
-static Piece piece_of(const DeviceStep *s, const Tile *t)
+static Stage stage_of(const DeviceStep *s, const Tile *t)
 {
 	bool gradient = s->kind == STEP_GRADIENT;
-	Piece p = { .a_rows = gradient ? DEEP : tile_rows(t),
-		        .a_halves = gradient ? tile_rows(t) : DEEP,
+	Stage p = { .a_rows = gradient ? DEEP : tile_rows(t),
+		        .a_cols = gradient ? tile_rows(t) : DEEP,
 		        .b_rows = gradient || s->by_depth ? DEEP : tile_cols(t),
-		        .b_halves = gradient || s->by_depth ? tile_cols(t) : DEEP };
+		        .b_cols = gradient || s->by_depth ? tile_cols(t) : DEEP };
 
-	p.a_bytes = p.a_rows * row_pitch(p.a_halves);
-	p.bytes = p.a_bytes + p.b_rows * row_pitch(p.b_halves);
+	p.a_bytes = p.a_rows * row_pitch(p.a_cols);
+	p.bytes = p.a_bytes + p.b_rows * row_pitch(p.b_cols);
 	return p;
 }
 
-uint32_t half_tiles_plan(Kernel *k)
+uint32_t bf16_tiles_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
 	uint32_t most = 0;
@@ -139,12 +139,11 @@ uint32_t half_tiles_plan(Kernel *k)
 			continue;
 		k->tile[i] = gradient ? tile_choose(d->depth, d->cols, s->batch_rows, s->team_blocks, s->threads / 32)
 		                      : tile_choose(s->batch_rows, d->cols, d->depth, s->team_blocks, s->threads / 32);
-		Piece p = piece_of(d, &k->tile[i]);
-		if (ceil_div(p.a_rows * p.a_halves / 8, s->threads) + ceil_div(p.b_rows * p.b_halves / 8, s->threads) >
-		    MOST_COPIES)
+		Stage p = stage_of(d, &k->tile[i]);
+		if (ceil_div(p.a_rows * p.a_cols / 8, s->threads) + ceil_div(p.b_rows * p.b_cols / 8, s->threads) > MOST_COPIES)
 			return UINT32_MAX / 4;
-		uint32_t ring = (s->shared - min_u32(s->shared, k->at_rows)) / p.bytes;
-		k->tile[i].ring = max_u32(LEAST_RING, min_u32(ring, MOST_RING));
+		uint32_t stages = (s->shared - min_u32(s->shared, k->at_rows)) / p.bytes;
+		k->tile[i].ring = max_u32(LEAST_STAGES, min_u32(stages, MOST_STAGES));
 		most = max_u32(most, p.bytes * k->tile[i].ring);
 	}
 	return most;
@@ -162,7 +161,7 @@ const InputColumns *input_of(const Kernel *k, uint32_t buf, uint32_t col)
 	return NULL;
 }
 
-Reg half_buffer(Kernel *k, uint32_t buf, uint32_t col)
+Reg bf16_buffer(Kernel *k, uint32_t buf, uint32_t col)
 {
 	return place_at(k->e, pointer(k, offsetof(Job, half_buf) + buf * sizeof(uint16_t *)), (uint64_t)col * 2);
 }
@@ -175,41 +174,40 @@ static RowSource source_of(Kernel *k, uint32_t buf, uint32_t col)
 	if (in)
 		return (RowSource){ place_at(k->e, POINTER(k, data.xh), (uint64_t)(in->half + col - in->col) * 2),
 			                j->data.xh_row * 2, true };
-	return (RowSource){ half_buffer(k, buf, col), j->cols * 2, false };
+	return (RowSource){ bf16_buffer(k, buf, col), j->cols * 2, false };
 }
 
-/* What a warp has of a tile. */
+/* A warp's part of a tile. */
 typedef struct WarpTile {
-	Reg works, row, col; /* row, col: its first, in the tile */
-	Reg a, b;            /* addresses of its fragments in the first piece */
+	Reg works, row, col; /* works: P, the tile has a part for it; row, col: its first, in the tile */
+	Reg a, b;            /* addresses of its fragments in the first stage */
 	uint32_t a_pitch, b_pitch;
-	bool a_across, b_across; /* rows of the piece are the depth: fragments are transposed */
+	bool a_across, b_across; /* rows in the stage are the depth: fragments are transposed */
 } WarpTile;
 
 static WarpTile warp_begin(Kernel *k, const DeviceStep *s, const Tile *t)
 {
 	Emit *e = k->e;
-	Piece p = piece_of(s, t);
+	Stage p = stage_of(s, t);
 	bool gradient = s->kind == STEP_GRADIENT;
-	WarpTile w = { .works = less(e, k->half->warp, imm(t->down * t->across)),
-		           .a_pitch = row_pitch(p.a_halves),
-		           .b_pitch = row_pitch(p.b_halves),
+	WarpTile w = { .works = less(e, k->bf16->warp, imm(t->down * t->across)),
+		           .a_pitch = row_pitch(p.a_cols),
+		           .b_pitch = row_pitch(p.b_cols),
 		           .a_across = gradient,
 		           .b_across = gradient || s->by_depth };
-	Reg down = divide(e, k->half->warp, t->across), across = modulo(e, k->half->warp, t->across, down);
+	Reg down = divide(e, k->bf16->warp, t->across), across = modulo(e, k->bf16->warp, t->across, down);
 	Reg base = ring_base(k);
 
 	w.row = mul(e, down, 16 * t->high);
 	w.col = mul(e, across, 8 * t->wide);
-	w.a = mad(e, w.row, w.a_across ? 2 : w.a_pitch, add(e, base, lane_place(k, w.a_pitch, w.a_across)));
-	w.b = mad(e, w.col, w.b_across ? 2 : w.b_pitch, add(e, base, lane_place(k, w.b_pitch, !w.b_across)));
+	w.a = mad(e, w.row, w.a_across ? 2 : w.a_pitch, add(e, base, ldmatrix_offset(k, w.a_pitch, w.a_across)));
+	w.b = mad(e, w.col, w.b_across ? 2 : w.b_pitch, add(e, base, ldmatrix_offset(k, w.b_pitch, !w.b_across)));
 	w.b = add(e, w.b, imm(p.a_bytes));
 	return w;
 }
 
-/* 16 sources or rows of a piece. start: NULL, or what the sums begin with. */
-static void warp_step(Kernel *k, const Tile *t, const WarpTile *w, Reg a, Reg b, uint32_t step, Reg (*sum)[4],
-                      const Reg *start)
+/* 16 sources or rows of a stage. */
+static void warp_step(Kernel *k, const Tile *t, const WarpTile *w, Reg a, Reg b, uint32_t step, Reg (*sum)[4])
 {
 	Reg fa[2][4], fb[4][2];
 
@@ -221,23 +219,16 @@ static void warp_step(Kernel *k, const Tile *t, const WarpTile *w, Reg a, Reg b,
 		               w->b_across ? 16 * step * w->b_pitch + 16 * j : 8 * j * w->b_pitch + 32 * step);
 	for (uint32_t h = 0; h < t->high; h++)
 		for (uint32_t j = 0; j < t->wide; j++)
-			multiply_add(k->e, sum[h * t->wide + j], fa[h], fb[j], start);
-}
-
-static void sums_new(Emit *e, Reg (*sum)[4], uint32_t tiles)
-{
-	for (uint32_t i = 0; i < tiles; i++)
-		for (uint32_t n = 0; n < 4; n++)
-			sum[i][n] = reg(e, REG_F);
+			multiply_add(k->e, sum[h * t->wide + j], fa[h], fb[j], NULL);
 }
 
 /* ---- products ---- */
 
-/* A thread's copies of 16 bytes to each piece. */
+/* A thread's copies of 16 bytes to each stage. */
 typedef struct Copy {
-	Reg from, to, valid, deep; /* deep: source of the piece; bytes past the last are 0 */
-	uint32_t step;             /* bytes from one piece to the next */
-	bool zeros;
+	Reg from, to, valid, deep; /* deep: its source in the chunk */
+	uint32_t step;             /* bytes in global memory from one chunk to the next */
+	bool zeros;                /* sources past the last are 0 */
 } Copy;
 typedef struct Copies {
 	Copy copy[2 * MOST_COPIES];
@@ -247,8 +238,8 @@ typedef struct Copies {
 static void product_copies(Kernel *k, const DeviceStep *s, const Tile *t, const TileAt *at, Copies *c)
 {
 	Emit *e = k->e;
-	Piece p = piece_of(s, t);
-	uint32_t a_tasks = p.a_rows * (DEEP / 8), b_each = p.b_halves / 8, b_tasks = p.b_rows * b_each;
+	Stage p = stage_of(s, t);
+	uint32_t a_tasks = p.a_rows * (DEEP / 8), b_each = p.b_cols / 8, b_tasks = p.b_rows * b_each;
 	RowSource from = source_of(k, s->a, s->a_col);
 	Reg last = add(e, k->rows, imm(UINT32_MAX)), base = ring_base(k);
 	Reg weights = place_at(e, POINTER(k, half), s->half_at * 2);
@@ -270,7 +261,7 @@ static void product_copies(Kernel *k, const DeviceStep *s, const Tile *t, const 
 		Copy *x = &c->copy[c->count++];
 		Reg task = add(e, k->tid, imm(i * k->s->threads)), row = divide(e, task, b_each);
 		Reg part = modulo(e, task, b_each, row), col;
-		uint32_t pitch = row_pitch(p.b_halves);
+		uint32_t pitch = row_pitch(p.b_cols);
 		x->to = add(e, mad(e, row, pitch, mad(e, part, 16, base)), imm(p.a_bytes));
 		if (s->by_depth) {
 			col = add(e, at->col, mul(e, part, 8));
@@ -289,13 +280,13 @@ static void product_copies(Kernel *k, const DeviceStep *s, const Tile *t, const 
 	}
 }
 
-/* left: sources from this piece on. Fragments of the last full 16 are read whole, so what it lacks is filled up. */
-static void product_issue(Kernel *k, const DeviceStep *s, const Copies *c, Reg slot, Reg left)
+/* Copies of a chunk to the stage at `slot`, in flight. left: sources from this chunk on. The last 16 sources are read
+ * whole, so what they lack is padded. */
+static void product_issue(Kernel *k, const Copies *c, Reg slot, Reg left)
 {
 	Emit *e = k->e;
 	Reg full = op2(e, REG_R, "and.b32", add(e, left, imm(15)), imm(~15u));
 
-	(void)s;
 	for (uint32_t i = 0; i < c->count; i++) {
 		const Copy *x = &c->copy[i];
 		Reg needed = op2(e, REG_P, "and.pred", op2(e, REG_P, "setp.lt.s32", x->deep, full), x->valid);
@@ -310,10 +301,10 @@ static void product_issue(Kernel *k, const DeviceStep *s, const Copies *c, Reg s
 	ins(e, "cp.async.commit_group");
 }
 
-/* Where the lane's sums are: row and first column of tile i, half r. */
+/* Two sums of a lane: tile i, row 8 r. */
 typedef struct LanePair {
 	Reg row, col, real;
-	Reg floats, halves; /* bytes in buffers, from the first column of the product on */
+	Reg floats, bf16; /* offsets in buffers, from the first column of the product on */
 } LanePair;
 
 static LanePair lane_pair(Kernel *k, const DeviceStep *s, const Tile *t, Reg row0, Reg col0, uint32_t i, uint32_t r)
@@ -323,7 +314,7 @@ static LanePair lane_pair(Kernel *k, const DeviceStep *s, const Tile *t, Reg row
 
 	p.real = op2(e, REG_P, "and.pred", less(e, p.row, k->rows), less(e, p.col, imm(s->cols)));
 	p.floats = mad(e, p.row, k->s->job->cols * 4, mul(e, p.col, 4));
-	p.halves = mad(e, p.row, k->s->job->cols * 2, mul(e, p.col, 2));
+	p.bf16 = mad(e, p.row, k->s->job->cols * 2, mul(e, p.col, 2));
 	return p;
 }
 
@@ -336,20 +327,20 @@ static void pair_load(Kernel *k, const LanePair *p, Reg base, Reg v[2])
 	ins(e, "@$ ld.global.v2.f32 {$, $}, [$]", p->real, v[0], v[1], place(e, base, p->floats, 1));
 }
 
-/* Columns past the last are padding, except the first of them, which may be the one that is always 1. */
+/* Columns past the last are padding, except the first one, which may be that of the true unit. */
 static void pair_store(Kernel *k, uint32_t number, uint32_t buf, const LanePair *p, const Reg v[2])
 {
 	Emit *e = k->e;
 	const DeviceStep *s = &k->s->step[number];
 	bool floats = floats_later(k, number, buf, s->c_col, s->cols);
-	bool halves = buf < HALF_BUFS && operand_later(k, number, buf, s->c_col, s->cols);
+	bool bf16 = buf < BF16_BUFS && operand_later(k, number, buf, s->c_col, s->cols);
 
 	if (floats)
 		ins(e, "@$ st.global.v2.f32 [$], {$, $}", p->real, place(e, float_buffer(k, buf, s->c_col), p->floats, 1), v[0],
 		    v[1]);
-	if (!halves)
+	if (!bf16)
 		return;
-	Reg to = place(e, half_buffer(k, buf, s->c_col), p->halves, 1), two = half_pair(e, v[0], v[1]);
+	Reg to = place(e, bf16_buffer(k, buf, s->c_col), p->bf16, 1), two = bf16_pair(e, v[0], v[1]);
 	if (s->cols % 2 == 0) {
 		ins(e, "@$ st.global.u32 [$], $", p->real, to, two);
 		return;
@@ -410,12 +401,12 @@ static void product_end(Kernel *k, uint32_t number, const Tile *t, Reg row0, Reg
 		}
 }
 
-void half_product_tiles(Kernel *k, uint32_t number)
+void bf16_product_tiles(Kernel *k, uint32_t number)
 {
 	Emit *e = k->e;
 	const DeviceStep *s = &k->s->step[number];
 	const Tile *t = &k->tile[number];
-	uint32_t bytes = piece_of(s, t).bytes, full = s->depth / DEEP, rest = (uint32_t)ceil_div(s->depth % DEEP, 16);
+	uint32_t bytes = stage_of(s, t).bytes, full = s->depth / DEEP, rest = (uint32_t)ceil_div(s->depth % DEEP, 16);
 	Reg sum[8][4];
 	Copies copies;
 
@@ -429,15 +420,15 @@ void half_product_tiles(Kernel *k, uint32_t number)
 	Reg left = op1(e, REG_R, "mov.u32", imm(s->depth)), put = op1(e, REG_R, "mov.u32", imm(0));
 	Reg get = op1(e, REG_R, "mov.u32", imm(0));
 	for (uint32_t i = 0; i + 1 < t->ring; i++) {
-		product_issue(k, s, &copies, put, left);
+		product_issue(k, &copies, put, left);
 		ins(e, "sub.s32 $, $, #", left, left, (uint32_t)DEEP);
 		ring_advance(e, t, put, bytes);
 	}
-	sums_new(e, sum, t->high * t->wide);
-	Reg row0 = add(e, add(e, at.row, w.row), k->half->row_of_lane),
-		col0 = add(e, add(e, at.col, w.col), k->half->col_of_lane);
+	mma_sums_new(e, sum, t->high * t->wide);
+	Reg row0 = add(e, add(e, at.row, w.row), k->bf16->row_of_lane),
+		col0 = add(e, add(e, at.col, w.col), k->bf16->col_of_lane);
 	product_begin(k, s, t, row0, col0, sum);
-	for (uint32_t part = 0; part < 2; part++) { /* full pieces, then the rest */
+	for (uint32_t part = 0; part < 2; part++) { /* full chunks, then the rest */
 		uint32_t steps = part ? rest : DEEP / 16;
 		if (part ? !rest : !full)
 			continue;
@@ -446,13 +437,13 @@ void half_product_tiles(Kernel *k, uint32_t number)
 			l = loop_count(e, full);
 		ins(e, "cp.async.wait_group #", t->ring - 2);
 		barrier_block(e);
-		product_issue(k, s, &copies, put, left);
+		product_issue(k, &copies, put, left);
 		ins(e, "sub.s32 $, $, #", left, left, (uint32_t)DEEP);
 		ring_advance(e, t, put, bytes);
 		uint32_t idle = if_begin(e, w.works);
 		Reg a = add(e, w.a, get), b = add(e, w.b, get);
 		for (uint32_t step = 0; step < steps; step++)
-			warp_step(k, t, &w, a, b, step, sum, NULL);
+			warp_step(k, t, &w, a, b, step, sum);
 		if_end(e, idle);
 		ring_advance(e, t, get, bytes);
 		if (!part)
@@ -462,7 +453,7 @@ void half_product_tiles(Kernel *k, uint32_t number)
 	uint32_t idle = if_begin(e, w.works);
 	product_end(k, number, t, row0, col0, sum);
 	if_end(e, idle);
-	barrier_block(e); /* the ring is free */
+	barrier_block(e); /* all stages are free */
 	if_end(e, past);
 	loop_end(e, &at.loop);
 }
@@ -472,12 +463,12 @@ void half_product_tiles(Kernel *k, uint32_t number)
 static uint32_t gradient_copies(Kernel *k, const DeviceStep *s, const Tile *t, const TileAt *at, RowCopy *copy)
 {
 	Emit *e = k->e;
-	Piece p = piece_of(s, t);
+	Stage p = stage_of(s, t);
 	uint32_t count = 0, threads = k->s->threads;
 	Reg base = ring_base(k);
 
 	for (uint32_t b = 0; b < 2; b++) {
-		uint32_t each = (b ? p.b_halves : p.a_halves) / 8, tasks = each * DEEP;
+		uint32_t each = (b ? p.b_cols : p.a_cols) / 8, tasks = each * DEEP;
 		for (uint32_t i = 0; i < ceil_div(tasks, threads); i++) {
 			RowCopy *x = &copy[count++];
 			Reg task = add(e, k->tid, imm(i * threads)), part;
@@ -494,22 +485,9 @@ static uint32_t gradient_copies(Kernel *k, const DeviceStep *s, const Tile *t, c
 	return count;
 }
 
-static void sums_add(Emit *e, uint32_t tiles, Reg (*to)[4], Reg (*from)[4])
-{
-	for (uint32_t i = 0; i < tiles; i++)
-		for (uint32_t n = 0; n < 4; n++)
-			ins(e, "add.rn.ftz.f32 $, $, $", to[i][n], to[i][n], from[i][n]);
-}
-
-static void sums_fill(Emit *e, uint32_t tiles, Reg (*to)[4], float value)
-{
-	for (uint32_t i = 0; i < tiles; i++)
-		for (uint32_t n = 0; n < 4; n++)
-			ins(e, "mov.f32 $, $", to[i][n], imm_f(value));
-}
-
-/* A piece has two slices of 32 rows, or is half of one of 128: its sums join those of the leaf when it is complete. */
-static void piece_add(Kernel *k, const Tile *t, const WarpTile *w, Reg get, uint32_t slice, Reg row, Reg (*part)[4],
+/* A chunk has two slices of 32 rows, or is half of one of 128 (slice: rows). Sums of a complete slice are added to
+ * those of the leaf. */
+static void chunk_add(Kernel *k, const Tile *t, const WarpTile *w, Reg get, uint32_t slice, Reg row, Reg (*part)[4],
                       Reg (*sum)[4])
 {
 	Emit *e = k->e;
@@ -517,35 +495,34 @@ static void piece_add(Kernel *k, const Tile *t, const WarpTile *w, Reg get, uint
 	Reg a = add(e, w->a, get), b = add(e, w->b, get);
 
 	for (uint32_t step = 0; step < DEEP / 16; step++) {
-		warp_step(k, t, w, a, b, step, part, NULL);
+		warp_step(k, t, w, a, b, step, part);
 		if (slice <= DEEP && (step + 1) * 16 % slice == 0) {
-			sums_add(e, tiles, sum, part);
-			sums_fill(e, tiles, part, 0);
+			mma_sums_add(e, sum, part, tiles);
+			mma_sums_fill(e, part, tiles, imm_f(0));
 		}
 	}
 	if (slice > DEEP) {
 		Reg next = op2(e, REG_R, "and.b32", add(e, row, imm(DEEP)), imm(slice - 1));
 		uint32_t more = unless_begin(e, op2(e, REG_P, "setp.ne.u32", next, imm(0)));
-		sums_add(e, tiles, sum, part);
-		sums_fill(e, tiles, part, 0);
+		mma_sums_add(e, sum, part, tiles);
+		mma_sums_fill(e, part, tiles, imm_f(0));
 		if_end(e, more);
 	}
 }
 
-/* The sum of a leaf. A slice that is not complete at its end is joined there: -0 if there was none, which changes
- * nothing. */
+/* The sum of a leaf. A slice that its end cuts short is added there; -0, the start of the sum, changes nothing. */
 static void gradient_leaf(Kernel *k, const DeviceStep *s, const Tile *t, const WarpTile *w, const RowCopy *copy,
                           uint32_t copies, uint32_t slice, LeafRows leaf, Reg (*sum)[4])
 {
 	Emit *e = k->e;
-	uint32_t bytes = piece_of(s, t).bytes, tiles = t->high * t->wide;
+	uint32_t bytes = stage_of(s, t).bytes, tiles = t->high * t->wide;
 	RowSource from[2] = { source_of(k, s->a, s->a_col), source_of(k, s->c, s->c_col) };
 	Reg put = op1(e, REG_R, "mov.u32", imm(0)), get = op1(e, REG_R, "mov.u32", imm(0));
 	Reg next = op1(e, REG_R, "mov.u32", leaf.first), end = add(e, leaf.first, leaf.count), part[8][4];
 
-	sums_new(e, part, tiles);
-	sums_fill(e, tiles, part, 0);
-	sums_fill(e, tiles, sum, -0.0f);
+	mma_sums_new(e, part, tiles);
+	mma_sums_fill(e, part, tiles, imm_f(0));
+	mma_sums_fill(e, sum, tiles, imm_f(-0.0f));
 	for (uint32_t i = 0; i + 1 < t->ring; i++) {
 		rows_issue(k, from, copy, copies, put, next, end);
 		ins(e, "add.u32 $, $, #", next, next, (uint32_t)DEEP);
@@ -558,18 +535,18 @@ static void gradient_leaf(Kernel *k, const DeviceStep *s, const Tile *t, const W
 	ins(e, "add.u32 $, $, #", next, next, (uint32_t)DEEP);
 	ring_advance(e, t, put, bytes);
 	uint32_t idle = if_begin(e, w->works);
-	piece_add(k, t, w, get, slice, l.i, part, sum);
+	chunk_add(k, t, w, get, slice, l.i, part, sum);
 	if_end(e, idle);
 	ring_advance(e, t, get, bytes);
 	loop_end(e, &l);
-	if (slice > DEEP) { /* rows that end in the first half of a slice */
+	if (slice > DEEP) { /* the last slice ends in its first half */
 		Reg rest = op2(e, REG_R, "and.b32", add(e, leaf.count, imm(UINT32_MAX)), imm(slice - 1));
 		uint32_t none = if_begin(e, less(e, rest, imm(DEEP)));
-		sums_add(e, tiles, sum, part);
+		mma_sums_add(e, sum, part, tiles);
 		if_end(e, none);
 	}
 	ins(e, "cp.async.wait_all");
-	barrier_block(e); /* the ring is free */
+	barrier_block(e); /* all stages are free */
 }
 
 static void gradient_step(Kernel *k, uint32_t number, uint32_t kind)
@@ -584,23 +561,23 @@ static void gradient_step(Kernel *k, uint32_t number, uint32_t kind)
 	remark(e, "gradient %u x %u, bf16: %u x %u warps with %u x 16 rows by %u x 8", s->depth, s->cols, t->down,
 	       t->across, t->high, t->wide);
 	for (uint32_t i = 0; i < MOST_SETS; i++)
-		sums_new(e, stack[i], tiles);
+		mma_sums_new(e, stack[i], tiles);
 	WarpTile w = warp_begin(k, s, t);
 	TileAt at = tile_begin(k, s->depth, s->cols, tile_rows(t), tile_cols(t));
 	uint32_t copies = gradient_copies(k, s, t, &at, copy);
 	for (uint32_t n = 0; n < leaves; n++) {
 		gradient_leaf(k, s, t, &w, copy, copies, k->s->slice[kind], leaf_rows(k, leaves, n), stack[depth++]);
 		for (uint32_t l = 0; n >> l & 1; l++, depth--)
-			sums_add(e, tiles, stack[depth - 2], stack[depth - 1]);
+			mma_sums_add(e, stack[depth - 2], stack[depth - 1], tiles);
 	}
 	for (; depth > 1; depth--)
-		sums_add(e, tiles, stack[depth - 2], stack[depth - 1]);
+		mma_sums_add(e, stack[depth - 2], stack[depth - 1], tiles);
 	uint32_t idle = if_begin(e, w.works);
 	RulePairs pairs = { .count = 2 * tiles };
 	for (uint32_t i = 0; i < tiles; i++)
 		for (uint32_t r = 0; r < 2; r++) {
-			Reg row = add(e, add(e, at.row, w.row), add(e, k->half->row_of_lane, imm(16 * (i / t->wide) + 8 * r)));
-			Reg col = add(e, add(e, at.col, w.col), add(e, k->half->col_of_lane, imm(8 * (i % t->wide))));
+			Reg row = add(e, add(e, at.row, w.row), add(e, k->bf16->row_of_lane, imm(16 * (i / t->wide) + 8 * r)));
+			Reg col = add(e, add(e, at.col, w.col), add(e, k->bf16->col_of_lane, imm(8 * (i % t->wide))));
 			Reg real = op2(e, REG_P, "and.pred", less(e, row, imm(s->depth)), less(e, col, imm(s->cols)));
 			pairs.pair[2 * i + r] = (RulePair){
 				row, col, mad(e, row, s->sum_row, col), real, { stack[0][i][2 * r], stack[0][i][2 * r + 1] }
@@ -611,7 +588,7 @@ static void gradient_step(Kernel *k, uint32_t number, uint32_t kind)
 	loop_end(e, &at.loop);
 }
 
-void half_gradient_tiles(Kernel *k, Reg leaves)
+void bf16_gradient_tiles(Kernel *k, Reg leaves)
 {
 	const EmitSource *s = k->s;
 

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* bf16: the plan and what is in shared memory. In: steps. Out: where rounded weights and rounded columns of rows are;
- * which columns are also there as floats; copies of weights and inputs.
+/* bf16: the plan: form of an update, layout of shared memory. In: steps. Out: struct Bf16; columns of rows in bf16 and
+ * in fp32; text that loads weights and inputs.
  *
- * Operands of products and gradients are rows of bf16 numbers, beside the floats that other steps read. A row is an odd
- * number of 16 bytes long, so that the eight rows of an ldmatrix lie in different banks. Must hold: columns past the
- * last of an operand are 0 or finite numbers of other units, and what they are multiplied with is 0; deltas of rows
- * past the last are 0. */
+ * Operands of products and gradients are bf16 rows, beside the fp32 rows that other steps read. The length of a row is
+ * an odd multiple of 16 bytes, so that the eight rows of an ldmatrix are in different banks. Must hold: padding columns
+ * of an operand are 0, or finite numbers of other units times 0; deltas of padding rows are 0. */
 #include <assert.h>
 #include <string.h>
 
-#include "half_emit.h"
+#include "bf16_emit.h"
 
-/* Rows of a chunk; bytes that fragments may be read past rows. */
+/* Rows of a chunk; SPARE: bytes that fragments read past the last row, at most. */
 enum { MOST_ROWS = 128, LEAST_ROWS = 32, SPARE = 512 };
 
 static uint32_t odd_16s(uint32_t bytes) { return (uint32_t)(ceil_div(bytes, 16) | 1) * 16; }
-static uint32_t row_bytes(const Half *h, uint32_t bytes) { return h->grouped ? bytes : odd_16s(bytes); }
+static uint32_t row_bytes(const Bf16 *h, uint32_t bytes) { return h->warpgroups ? bytes : odd_16s(bytes); }
 
 /* ---- columns ---- */
 
-static void use_halves(Half *h, uint32_t buf, uint32_t col, uint32_t count)
+static void use_bf16(Bf16 *h, uint32_t buf, uint32_t col, uint32_t count)
 {
 	count = (uint32_t)round_up(count, 16);
 	for (uint32_t i = col / COLUMN_BLOCK; i <= (col + count - 1) / COLUMN_BLOCK; i++)
@@ -37,34 +36,34 @@ static bool is_product(const Kernel *k, const DeviceStep *s)
 	return s->kind == STEP_PRODUCT && s->b != k->s->job->zero;
 }
 
-/* Operands: rounded. Other columns that steps read, and those that steps other than products write, are floats. */
+/* Operands are bf16. Other columns that steps read, and those that steps other than products write, are fp32. */
 static const char *step_plan(Kernel *k, const DeviceStep *s)
 {
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	Access a[8];
 	uint32_t n = step_access(k, s, a);
 
 	if (s->kind == STEP_GRADIENT) {
 		if (s->a_col % 8 || s->c_col % 8 || s->a > BUF_DELTA || s->c > BUF_DELTA)
 			return "columns that are not aligned";
-		if (!bits_of(k, s->a, s->a_col))
-			use_halves(h, s->a, s->a_col, s->depth);
-		if (!bits_of(k, s->c, s->c_col))
-			use_halves(h, s->c, s->c_col, s->cols);
+		if (!bit_columns(k, s->a, s->a_col))
+			use_bf16(h, s->a, s->a_col, s->depth);
+		if (!bit_columns(k, s->c, s->c_col))
+			use_bf16(h, s->c, s->c_col, s->cols);
 		return NULL;
 	}
 	if (is_product(k, s)) {
 		if (s->a_col % 8 || s->a > BUF_DELTA)
 			return "columns that are not aligned";
-		if (!bits_of(k, s->a, s->a_col))
-			use_halves(h, s->a, s->a_col, s->depth);
+		if (!bit_columns(k, s->a, s->a_col))
+			use_bf16(h, s->a, s->a_col, s->depth);
 	}
 	if (s->kind == STEP_PRODUCT && s->c_col % 8)
 		return "columns that are not aligned";
 	for (uint32_t i = 0; i < n && s->kind != STEP_ONE; i++) {
 		bool operand = is_product(k, s) && !i;
 		bool stored = s->kind == STEP_PRODUCT && a[i].writes;
-		if (!operand && !stored && !k->half->through)
+		if (!operand && !stored && !k->bf16->fuses_layers)
 			use_floats(k, a[i].buf, a[i].col, a[i].count);
 	}
 	return NULL;
@@ -73,63 +72,63 @@ static const char *step_plan(Kernel *k, const DeviceStep *s)
 static const char *columns_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
-	Half *h = k->half;
-	uint32_t blocks = (uint32_t)ceil_div(s->job->cols, COLUMN_BLOCK) + 2, floats = 0, halves = 0;
+	Bf16 *h = k->bf16;
+	uint32_t blocks = (uint32_t)ceil_div(s->job->cols, COLUMN_BLOCK) + 2, floats = 0, rounded = 0;
 
 	for (int b = 0; b < BUFS; b++) {
 		k->map[b] = NEW(&s->cx->scratch, blocks, uint16_t);
 		memset(k->map[b], 0xff, blocks * sizeof **k->map);
 	}
-	for (int b = 0; b < HALF_BUFS; b++) {
+	for (int b = 0; b < BF16_BUFS; b++) {
 		h->map[b] = NEW(&s->cx->scratch, blocks, uint16_t);
 		memset(h->map[b], 0xff, blocks * sizeof **h->map);
 	}
 	for (uint32_t i = 0; i < s->list->steps; i++) {
-		const char *why = s->tiled ? half_tiles_columns(k, i) : step_plan(k, &s->step[i]);
+		const char *why = s->tiled ? bf16_tiles_columns(k, i) : step_plan(k, &s->step[i]);
 		if (why)
 			return why;
 	}
-	for (uint32_t i = 0; i < s->job->outputs && !k->judged; i++)
+	for (uint32_t i = 0; i < s->job->outputs && !k->deferred_scores; i++)
 		use_floats(k, BUF_ACT, s->output[i], 1);
 	for (uint32_t b = 0; b < BUFS; b++)
 		for (uint32_t i = 0; i < blocks; i++)
 			if (k->map[b][i] != NO_BLOCK)
 				k->map[b][i] = (uint16_t)floats++;
-	for (uint32_t b = 0; b < HALF_BUFS; b++)
+	for (uint32_t b = 0; b < BF16_BUFS; b++)
 		for (uint32_t i = 0; i < blocks; i++)
 			if (h->map[b][i] != NO_BLOCK)
-				h->map[b][i] = (uint16_t)halves++;
+				h->map[b][i] = (uint16_t)rounded++;
 	k->row = (floats * COLUMN_BLOCK + 4) * 4;
-	h->row = row_bytes(h, halves * COLUMN_BLOCK * 2);
+	h->row = row_bytes(h, rounded * COLUMN_BLOCK * 2);
 	return NULL;
 }
 
 bool has_floats(const Kernel *k, uint32_t buf, uint32_t col)
 {
-	return !k->half || k->map[buf][col / COLUMN_BLOCK] != NO_BLOCK;
+	return !k->bf16 || k->map[buf][col / COLUMN_BLOCK] != NO_BLOCK;
 }
 
-bool has_halves(const Kernel *k, uint32_t buf, uint32_t col)
+bool has_bf16(const Kernel *k, uint32_t buf, uint32_t col)
 {
-	return buf < HALF_BUFS && k->half->map[buf][col / COLUMN_BLOCK] != NO_BLOCK;
+	return buf < BF16_BUFS && k->bf16->map[buf][col / COLUMN_BLOCK] != NO_BLOCK;
 }
 
-uint32_t half_column(const Kernel *k, uint32_t buf, uint32_t col)
+uint32_t bf16_column(const Kernel *k, uint32_t buf, uint32_t col)
 {
-	uint32_t at = k->half->map[buf][col / COLUMN_BLOCK] * COLUMN_BLOCK + col % COLUMN_BLOCK;
+	uint32_t at = k->bf16->map[buf][col / COLUMN_BLOCK] * COLUMN_BLOCK + col % COLUMN_BLOCK;
 
-	assert(has_halves(k, buf, col));
-	return k->half->grouped ? at / 8 * half_across(k) + at % 8 * 2 : at * 2;
+	assert(has_bf16(k, buf, col));
+	return k->bf16->warpgroups ? at / 8 * bf16_tile_stride(k) + at % 8 * 2 : at * 2;
 }
 
-uint32_t half_across(const Kernel *k) { return k->half->grouped ? 128 : 16; }
+uint32_t bf16_tile_stride(const Kernel *k) { return k->bf16->warpgroups ? 128 : 16; }
 
 /* ---- weights ---- */
 
 static const char *regions_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 
 	for (uint32_t i = 0; i < s->list->gradient; i++) {
 		const DeviceStep *d = &s->step[i];
@@ -141,26 +140,26 @@ static const char *regions_plan(Kernel *k)
 			k->region[k->regions++] =
 				(WeightRegion){ .from = d->start, .row = (uint32_t)round_up(d->cols, 4), .rows = 1 };
 		}
-		if (!is_product(k, d) || half_region(k, d))
+		if (!is_product(k, d) || bf16_region(k, d))
 			continue;
 		if (h->regions == WEIGHT_REGIONS || d->half_row % 8 || d->half_at % 8)
 			return "weights";
-		h->region[h->regions++] = (HalfRegion){ .from = d->half_at,
+		h->region[h->regions++] = (Bf16Region){ .from = d->half_at,
 			                                    .row = d->half_row,
 			                                    .rows = d->by_depth ? d->depth : d->cols,
 			                                    .pitch = odd_16s(d->half_row * 2) };
 		h->region[h->regions - 1].space = (uint32_t)round_up(h->region[h->regions - 1].rows, 16);
-		if (h->grouped)
-			group_region(&h->region[h->regions - 1], !d->by_depth);
+		if (h->warpgroups)
+			warpgroup_region(&h->region[h->regions - 1], !d->by_depth);
 	}
 	return NULL;
 }
 
-const HalfRegion *half_region(const Kernel *k, const DeviceStep *s)
+const Bf16Region *bf16_region(const Kernel *k, const DeviceStep *s)
 {
-	for (uint32_t i = 0; i < k->half->regions; i++)
-		if (k->half->region[i].from == s->half_at)
-			return &k->half->region[i];
+	for (uint32_t i = 0; i < k->bf16->regions; i++)
+		if (k->bf16->region[i].from == s->half_at)
+			return &k->bf16->region[i];
 	return NULL;
 }
 
@@ -177,15 +176,15 @@ uint32_t shared_take(Kernel *k, uint64_t bytes)
 static void memory_plan(Kernel *k, uint32_t rows)
 {
 	const EmitSource *s = k->s;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 	const DeviceData *d = &s->job->data;
-	uint64_t words = d->code_count && !k->judged ? d->part_count[0] + d->part_count[1] : 0;
+	uint64_t words = d->code_count && !k->deferred_scores ? d->part_count[0] + d->part_count[1] : 0;
 
 	k->block_rows = k->row_space = rows;
 	k->bytes = 0;
 	k->at_info = shared_take(k, 64);
 	k->at_cycles = shared_take(k, 8 * (1 + SPENT_KINDS + STEPS_TIMED));
-	k->at_outputs = shared_take(k, s->job->output_col || k->judged ? 0 : s->job->outputs * 4);
+	k->at_outputs = shared_take(k, s->job->output_col || k->deferred_scores ? 0 : s->job->outputs * 4);
 	k->at_codes = shared_take(k, words * 8);
 	k->at_elements = shared_take(k, words * s->code_longest * 4);
 	k->has_codes = words != 0;
@@ -194,30 +193,30 @@ static void memory_plan(Kernel *k, uint32_t rows)
 	for (uint32_t i = 0; i < k->regions; i++)
 		k->region[i].at = shared_take(k, round_up(k->region[i].row, 16) * 4 + 64);
 	k->target_row = h->y_bits ? 4 : (uint32_t)(d->targets | 1) * 4;
-	k->late_row = k->judged ? (late_at(k, NULL, false) / 16 | 1) * 16 : 0;
-	k->at_late = shared_take(k, (uint64_t)k->late_row * rows);
+	k->deferred_row = k->deferred_scores ? (deferred_at(k, NULL, false) / 16 | 1) * 16 : 0;
+	k->at_deferred = shared_take(k, (uint64_t)k->deferred_row * rows);
 	uint32_t first = k->bytes;
 	k->at_targets = shared_take(k, (uint64_t)k->target_row * rows + 16); /* quads are read */
 	k->at_own = shared_take(k, d->code_count ? rows * sizeof(CodeOwn) : 0);
 	h->at_bits = shared_take(k, bits_bytes(k, rows));
-	h->at_count = shared_take(k, h->apart ? 16 : 0);
+	h->at_count = shared_take(k, h->side_warps ? 16 : 0);
 	h->cases_bytes = k->bytes - first;
-	shared_take(k, h->apart ? h->cases_bytes : 0);
-	h->at_numbers = shared_take(k, h->apart ? 2 * NUMBERS_BYTES : 0);
+	shared_take(k, h->side_warps ? h->cases_bytes : 0);
+	h->at_params = shared_take(k, h->side_warps ? 2 * PARAMS_BYTES : 0);
 	h->at_transposed = shared_take(k, transposed_bytes(k, rows));
-	k->at_rows = shared_take(k, h->grouped ? 0 : (uint64_t)k->row * rows + SPARE); /* grouped: there are no floats */
-	h->at_rows = shared_take(k, (uint64_t)h->row * rows + (h->grouped ? GROUP_SPARE : SPARE));
-	if (h->grouped)
-		group_kept_plan(k);
+	k->at_rows = shared_take(k, h->warpgroups ? 0 : (uint64_t)k->row * rows + SPARE); /* warpgroups have no fp32 rows */
+	h->at_rows = shared_take(k, (uint64_t)h->row * rows + (h->warpgroups ? WARPGROUP_SPARE : SPARE));
+	if (h->warpgroups)
+		warpgroup_kept_plan(k);
 	else if (h->kept)
-		half_kept_plan(k);
+		bf16_kept_plan(k);
 	k->at_staged = k->at_mask = k->bytes;
 }
 
-/* Rows of a chunk: no more than a slice has, or a block of a test. */
+/* Rows of a chunk: at most those of a slice; of a test, those of a block. */
 static uint32_t rows_wanted(const EmitSource *s)
 {
-	uint32_t most = 0, least = s->grouped ? GROUP_ROWS : LEAST_ROWS;
+	uint32_t most = 0, least = s->warpgroups ? WARPGROUP_ROWS : LEAST_ROWS;
 
 	for (uint32_t i = 0; i < s->kinds_of_leaves; i++)
 		most = max_u32(most, s->slice[i]);
@@ -228,7 +227,7 @@ static uint32_t rows_wanted(const EmitSource *s)
 	return min_u32(MOST_ROWS, (uint32_t)round_up(max_u32(1, min_u32(most, s->leaf_rows)), least));
 }
 
-/* Rows of a block and the rings of tiles have the same place, one after the other. */
+/* Rows of a block and pipelines of tiles share memory, as they are used one after the other. */
 static const char *tiled_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
@@ -244,29 +243,30 @@ static const char *tiled_plan(Kernel *k)
 		uint32_t bytes = k->bytes - k->at_rows, cases = (uint32_t)round_up((uint64_t)s->batch_rows * 4, 128);
 		k->at_cases = k->at_rows;
 		k->at_rows += cases;
-		k->half->at_rows += cases;
-		k->bytes = k->at_rows + max_u32(bytes, half_tiles_plan(k));
+		k->bf16->at_rows += cases;
+		k->bytes = k->at_rows + max_u32(bytes, bf16_tiles_plan(k));
 		if (k->bytes <= s->shared || rows == 16)
 			return k->bytes > s->shared ? "shared memory" : NULL;
 	}
 }
 
-static void once_plan(Kernel *k)
+/* Does a block have one slice at most, in one chunk? */
+static void single_slice_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
-	bool once = !s->test && !k->half->direct;
+	bool single = !s->test && !k->bf16->single_block;
 
 	for (uint32_t i = 0; i < s->kinds_of_leaves; i++) {
 		uint32_t rows = min_u32(s->slice[i], s->leaf_rows);
-		once &= s->leaves[i] <= s->teams && ceil_div(s->leaf_rows, s->slice[i]) <= s->team_blocks;
-		once &= rows <= k->block_rows;
+		single &= s->leaves[i] <= s->teams && ceil_div(s->leaf_rows, s->slice[i]) <= s->team_blocks;
+		single &= rows <= k->block_rows;
 	}
-	k->half->once = once;
-	if (once && !k->s->sided && update_in_parts(k) && k->bytes + parts_bytes(k) <= s->shared)
-		k->half->at_parts = shared_take(k, parts_bytes(k));
+	k->bf16->single_slice = single;
+	if (single && !k->s->adds_side_warps && update_in_parts(k) && k->bytes + parts_bytes(k) <= s->shared)
+		k->bf16->at_parts = shared_take(k, parts_bytes(k));
 }
 
-/* As many rows of a chunk as there is room for. */
+/* As many rows of a chunk as fit into shared memory. */
 static bool rows_plan(Kernel *k)
 {
 	uint32_t rows = rows_wanted(k->s);
@@ -292,7 +292,7 @@ static bool only_products(const Kernel *k)
 	return true;
 }
 
-/* Places of a panel that differ in their factor are updated in global memory. */
+/* Do weights of a panel differ in their link class? They are updated in global memory then. */
 static bool panels_differ(const Kernel *k)
 {
 	for (uint32_t i = 0; i < k->s->job->panels; i++)
@@ -301,82 +301,82 @@ static bool panels_differ(const Kernel *k)
 	return false;
 }
 
-/* Copies, verdicts and tallies by warps of their own. */
-static bool can_be_apart(const Kernel *k)
+static bool can_have_side_warps(const Kernel *k)
 {
 	const EmitSource *s = k->s;
 
-	return s->threads >= 2 * SIDE_THREADS && k->judged && k->half->bits && only_products(k) && !s->job->data.weight &&
-	       !needs_pending(s);
+	return s->threads >= 2 * SIDE_THREADS && k->deferred_scores && k->bf16->bits && only_products(k) &&
+	       !s->job->data.weight && !needs_pending(s);
 }
 
-static bool direct_fits(Kernel *k, bool kept, bool apart)
+static bool single_block_fits(Kernel *k, bool kept, bool side_warps)
 {
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 
 	h->kept = kept;
-	h->apart = apart;
-	h->warps = (k->s->threads - (apart ? SIDE_THREADS : 0)) / 32;
+	h->side_warps = side_warps;
+	h->warps = (k->s->threads - (side_warps ? SIDE_THREADS : 0)) / 32;
 	h->rounds = 1;
-	if ((kept && panels_differ(k)) || (apart && !can_be_apart(k)))
+	if ((kept && panels_differ(k)) || (side_warps && !can_have_side_warps(k)))
 		return false;
-	if (!h->grouped)
-		half_gradient_plan(k);
+	if (!h->warpgroups)
+		bf16_gradient_plan(k);
 	memory_plan(k, rows_wanted(k->s));
 	return h->rounds == 1 && k->bytes <= k->s->shared;
 }
 
-/* One block has all of the leaf: its sums stay in registers. With enough warps, some do what no update waits for. */
-static bool direct_plan(Kernel *k)
+/* Sums stay in registers. If threads and memory suffice, there are side warps and weights stay in shared memory; the
+ * first form that fits is taken. */
+static bool single_block_plan(Kernel *k)
 {
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 
-	if (k->s->sided)
+	if (k->s->adds_side_warps)
 		return false;
-	if (h->grouped)
-		return h->direct = direct_fits(k, true, true);
+	if (h->warpgroups)
+		return h->single_block = single_block_fits(k, true, true);
 	for (int way = 3; way; way--)
-		if (direct_fits(k, way & 2, way & 1))
-			return h->direct = true;
-	h->kept = h->apart = false;
+		if (single_block_fits(k, way & 2, way & 1))
+			return h->single_block = true;
+	h->kept = h->side_warps = false;
 	h->warps = k->s->threads / 32;
-	half_gradient_plan(k);
-	return h->direct = h->rounds == 1 && rows_plan(k);
+	bf16_gradient_plan(k);
+	return h->single_block = h->rounds == 1 && rows_plan(k);
 }
 
-/* One slice at most of each update. */
-static bool sided_plan(Kernel *k)
+/* One slice at most, with additional side warps. */
+static bool side_warps_plan(Kernel *k)
 {
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 
-	h->apart = true;
+	h->side_warps = true;
 	k->workers = k->s->threads - SIDE_THREADS;
 	h->warps = k->workers / 32;
-	half_gradient_plan(k);
+	bf16_gradient_plan(k);
 	if (h->rounds > 1 || !rows_plan(k))
 		return false;
-	once_plan(k);
-	return h->once && tiles_plan_sums(k);
+	single_slice_plan(k);
+	return h->single_slice && tile_sums_plan(k);
 }
 
-const char *half_plan(Kernel *k)
+const char *bf16_plan(Kernel *k)
 {
 	const EmitSource *s = k->s;
 
-	k->half = NEW(&s->cx->scratch, 1, Half);
-	k->half->grouped = k->e->grouped = s->grouped;
+	k->bf16 = NEW(&s->cx->scratch, 1, Bf16);
+	k->bf16->warpgroups = k->e->grouped = s->warpgroups;
 	k->workers = s->threads - TALLY_WARP;
 	k->e->near = true;
 	k->chunks = 1;
 	k->overlaid = k->local = false;
 	k->regions = k->exchanges = 0;
-	plan_judged(k);
+	plan_deferred_scores(k);
 	bits_plan(k);
-	k->half->through = half_is_through(k);
-	k->half->y_bits = k->half->through && s->job->data.y_bits && s->job->outputs <= 32;
-	bool alone = !s->test && !s->sided && s->team_blocks == 1 && (s->teams == 1 || s->solo) &&
+	k->bf16->fuses_layers = bf16_fuses_layers(k);
+	k->bf16->y_bits = k->bf16->fuses_layers && s->job->data.y_bits && s->job->outputs <= 32;
+	bool alone = !s->test && !s->adds_side_warps && s->team_blocks == 1 && (s->teams == 1 || s->solo) &&
 	             s->kinds_of_leaves == 1 && s->leaves[0] == 1 && !needs_pending(s);
-	if (s->grouped && (!alone || !half_can_group(k)))
+	if (s->warpgroups && (!alone || !bf16_can_use_warpgroups(k)))
 		return "warpgroups";
 	const char *why = columns_plan(k);
 	if (!why)
@@ -385,33 +385,33 @@ const char *half_plan(Kernel *k)
 		return why;
 	if (s->tiled)
 		return tiled_plan(k);
-	if (s->sided && !can_be_apart(k))
+	if (s->adds_side_warps && !can_have_side_warps(k))
 		return "side threads";
-	if (alone && direct_plan(k))
+	if (alone && single_block_plan(k))
 		return NULL;
-	if (s->grouped)
+	if (s->warpgroups)
 		return "warpgroups";
 	if (s->solo)
 		return "sums of changes";
-	if (s->sided)
-		return sided_plan(k) ? NULL : "side threads";
+	if (s->adds_side_warps)
+		return side_warps_plan(k) ? NULL : "side threads";
 	if (!rows_plan(k))
 		return "shared memory";
-	k->half->warps = k->workers / 32; /* the last warp forms tallies beside them */
+	k->bf16->warps = k->workers / 32; /* the last warp forms tallies meanwhile */
 	if (!s->test)
-		half_gradient_plan(k);
+		bf16_gradient_plan(k);
 	if (!s->test && s->team_blocks == 1) /* chunks must not be longer than slices */
 		memory_plan(k, min_u32(k->block_rows, max_u32(s->slice[0], s->slice[1])));
-	once_plan(k);
+	single_slice_plan(k);
 	return NULL;
 }
 
-/* ---- the beginning ---- */
+/* ---- registers and constant columns ---- */
 
-void half_begin(Kernel *k)
+void bf16_begin(Kernel *k)
 {
 	Emit *e = k->e;
-	Half *h = k->half;
+	Bf16 *h = k->bf16;
 
 	h->warp = op2(e, REG_R, "shr.u32", k->tid, imm(5));
 	h->lane = op2(e, REG_R, "and.b32", k->tid, imm(31));
@@ -419,35 +419,33 @@ void half_begin(Kernel *k)
 	h->col_of_lane = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", k->tid, imm(3)), imm(1));
 	h->leaves = reg(e, REG_R);
 	h->first = reg(e, REG_R);
-	h->transposed = reg(e, REG_D);
-	ins(e, "mov.u64 $, 0", h->transposed);
-	if (h->grouped)
-		groups_begin(k);
-	h->place[0] = lane_place(k, h->row, false);
-	h->place[1] = lane_place(k, h->row, true);
+	h->transposed_leaf = reg(e, REG_D);
+	ins(e, "mov.u64 $, 0", h->transposed_leaf);
+	if (h->warpgroups)
+		warpgroups_begin(k);
+	h->ldmatrix[0] = ldmatrix_offset(k, h->row, false);
+	h->ldmatrix[1] = ldmatrix_offset(k, h->row, true);
 	h->bits_shift = op2(e, REG_R, "shl.b32", op2(e, REG_R, "and.b32", k->tid, imm(3)), imm(2));
 	if (k->s->tiled)
-		half_ones(k); /* a barrier of the grid comes before they are read */
+		bf16_ones(k); /* a barrier of the grid comes before they are read */
 	for (uint32_t i = 0; i < k->s->one_columns; i++) {
 		uint32_t col = k->s->ones[i];
-		if (!has_halves(k, BUF_ACT, col) || k->s->tiled)
+		if (!has_bf16(k, BUF_ACT, col) || k->s->tiled)
 			continue;
 		Loop l = loop_begin(e, k->tid, imm(k->block_rows), k->s->threads);
 		Reg one = reg(e, REG_H);
 		ins(e, "mov.u16 $, 0x3f80", one);
-		Reg row = h->grouped ? tiled_place(e, h->row, l.i, imm(0)) : mul(e, l.i, h->row);
-		ins(e, "st.shared.u16 [$+#], $", add(e, row, k->memory), h->at_rows + half_column(k, BUF_ACT, col), one);
+		Reg row = h->warpgroups ? core_matrix_offset(e, h->row, l.i, imm(0)) : mul(e, l.i, h->row);
+		ins(e, "st.shared.u16 [$+#], $", add(e, row, k->memory), h->at_rows + bf16_column(k, BUF_ACT, col), one);
 		loop_end(e, &l);
 	}
 	barrier_block(e);
 }
 
-/* What a lane gives to an ldmatrix of four 8 x 8 matrices: rows 0 - 15 of 8 columns, then of the next 8; or 16 columns
- * of rows 0 - 7, then of rows 8 - 15. */
-Reg lane_place(Kernel *k, uint32_t pitch, bool across)
+Reg ldmatrix_offset(Kernel *k, uint32_t pitch, bool across)
 {
 	Emit *e = k->e;
-	Reg lane = k->half->lane;
+	Reg lane = k->bf16->lane;
 
 	if (!across)
 		return mad(e, op2(e, REG_R, "and.b32", lane, imm(15)), pitch,
@@ -458,10 +456,10 @@ Reg lane_place(Kernel *k, uint32_t pitch, bool across)
 	return mad(e, row, pitch, col);
 }
 
-/* ---- copies ---- */
+/* ---- loads ---- */
 
-/* 16 bytes a thread, under way. */
-static void region_stage(Kernel *k, const HalfRegion *r)
+/* 16 bytes a thread, in flight. */
+static void region_stage(Kernel *k, const Bf16Region *r)
 {
 	Emit *e = k->e;
 	uint32_t each = r->row / 8, all = r->rows * each;
@@ -474,22 +472,21 @@ static void region_stage(Kernel *k, const HalfRegion *r)
 	loop_end(e, &l);
 }
 
-void half_weights(Kernel *k)
+void bf16_weights_stage(Kernel *k)
 {
 	remark(k->e, "rounded weights");
-	if (k->half->grouped) {
-		group_halves_move(k, false);
+	if (k->bf16->warpgroups) {
+		warpgroup_weights_move(k, false);
 		return;
 	}
-	for (uint32_t i = 0; i < k->half->regions; i++)
-		region_stage(k, &k->half->region[i]);
+	for (uint32_t i = 0; i < k->bf16->regions; i++)
+		region_stage(k, &k->bf16->region[i]);
 }
 
-/* Rounded inputs of the chunk's rows, under way; deltas of the rows up to the next full 32 are 0. */
-void half_inputs(Kernel *k)
+void bf16_inputs_stage(Kernel *k)
 {
 	Emit *e = k->e;
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 	const DeviceData *d = &k->s->job->data;
 
 	if (h->bits) {
@@ -500,31 +497,31 @@ void half_inputs(Kernel *k)
 	for (uint32_t i = 0; i < k->s->job->input_columns; i++) {
 		const InputColumns *in = &k->s->input[i];
 		uint32_t each = in->halves / 8;
-		if (!has_halves(k, BUF_ACT, in->col))
+		if (!has_bf16(k, BUF_ACT, in->col))
 			continue;
 		Loop l = loop_begin(e, k->tid, mul(e, k->my_rows, each), k->s->threads);
 		Reg row = divide(e, l.i, each), part = modulo(e, l.i, each, row), number = reg(e, REG_R);
 		case_load(k, number, add(e, k->row0, row), less(e, row, k->my_rows));
 		Reg from = place(e, place(e, POINTER(k, data.xh), number, d->xh_row * 2), part, 16);
 		ins(e, "cp.async.cg.shared.global [$+#], [$+#], 16", mad(e, row, h->row, mad(e, part, 16, k->memory)),
-		    h->at_rows + half_column(k, BUF_ACT, in->col), from, in->half * 2);
+		    h->at_rows + bf16_column(k, BUF_ACT, in->col), from, in->half * 2);
 		loop_end(e, &l);
 	}
 }
 
-/* Deltas of rows past the last, up to the next full 32, which the gradient reads. */
-void half_pads(Kernel *k)
+/* Deltas of padding rows up to the next full 32, which gradients read, become 0. */
+void bf16_pads_clear(Kernel *k)
 {
 	Emit *e = k->e;
-	const Half *h = k->half;
+	const Bf16 *h = k->bf16;
 	uint32_t first = UINT32_MAX, blocks = 0, all = (uint32_t)ceil_div(k->s->job->cols, COLUMN_BLOCK);
 
 	for (uint32_t i = 0; i < all; i++)
-		if (h->map[BUF_DELTA][i] != NO_BLOCK) { /* they follow each other */
+		if (h->map[BUF_DELTA][i] != NO_BLOCK) { /* they are adjacent */
 			first = min_u32(first, h->map[BUF_DELTA][i]);
 			blocks++;
 		}
-	if (!blocks || k->s->test || h->grouped) /* warpgroups store all rows */
+	if (!blocks || k->s->test || h->warpgroups) /* warpgroups store all rows */
 		return;
 	Reg end = op2(e, REG_R, "and.b32", add(e, k->my_rows, imm(31)), imm(~31u));
 	Reg rows = op2(e, REG_R, "sub.u32", end, k->my_rows);
@@ -542,16 +539,15 @@ Reg y_bit(Emit *e, Reg word, uint32_t n)
 	return op3(e, REG_F, "selp.f32", imm_f(1), imm_f(0), is);
 }
 
-Reg cases_memory(Kernel *k) { return k->half->apart ? add(k->e, k->memory, k->half->cases_offset) : k->memory; }
+Reg cases_memory(Kernel *k) { return k->bf16->side_warps ? add(k->e, k->memory, k->bf16->cases_offset) : k->memory; }
 
-/* Two floats of a column pair as bf16. */
-Reg half_pair(Emit *e, Reg low, Reg high) { return op2(e, REG_R, "cvt.rn.bf16x2.f32", high, low); }
+Reg bf16_pair(Emit *e, Reg low, Reg high) { return op2(e, REG_R, "cvt.rn.bf16x2.f32", high, low); }
 
-void half_store(Kernel *k, Reg row, Reg column, uint32_t buf, uint32_t col, Reg value, Reg stores)
+void bf16_store(Kernel *k, Reg row, Reg column, uint32_t buf, uint32_t col, Reg value, Reg stores)
 {
 	Emit *e = k->e;
-	Reg half = op1(e, REG_H, "cvt.rn.bf16.f32", value);
+	Reg rounded = op1(e, REG_H, "cvt.rn.bf16.f32", value);
 
-	ins(e, "@$ st.shared.u16 [$+#], $", stores, mad(e, row, k->half->row, mad(e, column, 2, k->memory)),
-	    k->half->at_rows + half_column(k, buf, col), half);
+	ins(e, "@$ st.shared.u16 [$+#], $", stores, mad(e, row, k->bf16->row, mad(e, column, 2, k->memory)),
+	    k->bf16->at_rows + bf16_column(k, buf, col), rounded);
 }
