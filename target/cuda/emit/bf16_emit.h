@@ -2,9 +2,8 @@
 /* bf16: products and gradients by tensor cores. For files of emit that take part in it, and columns/.
  *
  *   bf16_plan.c     which columns and weights are bf16, where they are in shared memory
- *   bf16_rows.c     forward and backward pass, layer by layer; bf16_layers.c: all layers fused
- *   bf16_gradient.c gradient of a slice; bf16_update.c, bf16_apply.c: the rule; bf16_train.c: an update
- *   bf16_bits.c     inputs of one bit each
+ *   bf16_rows.c     forward and backward pass, layer by layer; inputs of one bit each; bf16_layers.c: all layers fused
+ *   bf16_gradient.c gradient of a slice; bf16_update.c: the rule; bf16_train.c: an update
  *   bf16_side.c, bf16_warpgroups.c     warp specialization; wgmma
  *   bf16_tiles.c    weights that do not fit into shared memory */
 #ifndef BF16_EMIT_H
@@ -131,8 +130,7 @@ Reg y_bit(Emit *e, Reg word, uint32_t n);  /* a target, from the word */
 Reg cases_memory(Kernel *k);               /* base of at_targets, at_own, at_deferred and at_bits */
 Reg bf16_pair(Emit *e, Reg low, Reg high); /* two adjacent columns, rounded */
 
-/* ---- bf16_bits.c ---- */
-
+/* inputs of one bit each */
 enum { SQUARES_AT_ONCE = 4 };
 void bits_plan(Kernel *k);
 bool has_transposed_bits(const Kernel *k);                                    /* gradients read words of inputs */
@@ -247,8 +245,6 @@ Reg tile_sum_address(Kernel *k, Reg leaf, Reg slice, Reg tile);
 struct TilesPrefetch;
 struct TilesPrefetch *tiles_prefetch(Kernel *k); /* weights and state, before sums are complete */
 void tiles_update(Kernel *k, const struct TilesPrefetch *a, Reg leaves);
-
-/* ---- bf16_apply.c ---- */
 
 void bf16_kept_plan(Kernel *k); /* takes shared memory */
 void bf16_kept_move(Kernel *k, bool out);

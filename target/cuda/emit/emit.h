@@ -448,7 +448,8 @@ typedef struct TallyPrefetch {
 	Reg lane, epoch, done, leaves, ends, to, field, is_field; /* field: of the epoch's tally, by lanes */
 	Reg first;                                                /* tally of the first leaf, or 0 */
 } TallyPrefetch;
-TallyPrefetch tally_prefetch(Kernel *k, Reg update); /* the same in two parts: what is known before leaves are tallied */
+TallyPrefetch tally_prefetch(Kernel *k,
+                             Reg update); /* the same in two parts: what is known before leaves are tallied */
 void tally_finish(Kernel *k, const TallyPrefetch *a);
 /* P: may the tally of an epoch end the job? No error is below 0, no share above 1. */
 Reg tally_decides(Kernel *k);

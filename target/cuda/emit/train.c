@@ -498,7 +498,8 @@ static void stop_check(Kernel *k, Reg update, uint32_t done)
 	Reg infinite = load(e, REG_R, "ld.relaxed.gpu.global.u32", result, offsetof(JobResult, infinite));
 	Reg ends = load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch));
 
-	if ((k->bf16 && k->bf16->single_slice && !k->bf16->side_warps) || k->regular) { /* under way while the next update begins */
+	bool ahead = k->regular || (k->bf16 && k->bf16->single_slice && !k->bf16->side_warps);
+	if (ahead) { /* under way while the next update begins */
 		weights_stage(k);
 		if (k->bf16)
 			bf16_weights_stage(k);
