@@ -297,11 +297,9 @@ Reg place_offset(Kernel *k);            /* bytes behind the first place */
 void place_free(Kernel *k);             /* a warp has added its piece: the next one */
 Loop pieces_begin(Kernel *k);           /* over pieces: piece_row of l.i is the first row of one */
 Reg piece_row(Kernel *k, Reg i);
-Reg ring_rows(Kernel *k, Reg row);             /* of the piece that begins with this row: full turns */
-uint32_t leaf_turns(const Kernel *k);          /* of a leaf in a ring: rows past its last are 0 */
-uint64_t turns_before_pieces(const Kernel *k); /* bits: a turn that another piece follows */
-void ring_before(Kernel *k);                   /* inputs of the first piece, before what k->awaits is there */
-void ring_copy(Kernel *k);                     /* all pieces, by thread k->stagers */
+Reg ring_rows(Kernel *k, Reg row); /* of the piece that begins with this row: full turns */
+void ring_before(Kernel *k);       /* inputs of the first piece, before what k->awaits is there */
+void ring_copy(Kernel *k);         /* all pieces, by thread k->stagers */
 
 /* ---- general.c: rows in global memory, whatever the network is ------------------------------------------ */
 
@@ -480,6 +478,7 @@ void inlined_begin(Kernel *k);
 void inlined_rows(Kernel *k); /* of a chunk; by threads below k->inliners */
 void inlined_pads(Kernel *k);
 uint32_t inlined_turn(const Kernel *k);
+void sums_alternate(Kernel *k, Reg sum[][4], uint32_t high); /* of a tile, before a loop adds products to them */
 void gradient_emit(Kernel *k);
 void gradient_before(Kernel *k); /* what it loads before rows of other blocks are there; by the workers */
 void workers_barrier(Kernel *k);

@@ -658,17 +658,6 @@ static uint32_t ring_total(const Kernel *k) { return (uint32_t)round_up(k->s->le
 
 Loop pieces_begin(Kernel *k) { return loop_begin(k->e, imm(0), imm(ring_total(k) + rows_before(k)), k->piece); }
 
-uint32_t leaf_turns(const Kernel *k) { return ring_total(k) / BULK_TURN; }
-
-uint64_t turns_before_pieces(const Kernel *k)
-{
-	uint64_t bits = 0;
-
-	for (uint32_t row = k->first_piece; row < ring_total(k); row += k->piece)
-		bits |= (uint64_t)1 << (row / BULK_TURN - 1);
-	return bits;
-}
-
 Reg piece_row(Kernel *k, Reg i)
 {
 	Emit *e = k->e;

@@ -456,6 +456,8 @@ static Kernel stagers_of(Kernel *k)
 
 /* ---- a dense gradient over the pieces of a ring ---- */
 
+enum { ROWS_AHEAD = 2 }; /* rows whose operands are loaded while those before are added */
+
 static void piece_wait(Kernel *k, const GradientPart *p, const RowPlace *at)
 {
 	Emit *e = k->e;
@@ -467,55 +469,69 @@ static void piece_wait(Kernel *k, const GradientPart *p, const RowPlace *at)
 	ins(e, "add.u32 $, $, $", at->other, p->other_a, offset);
 }
 
-/* After iteration `turn`: operands of the next one, or of the next piece, since rows of this one are in registers. */
-static void turn_next(Kernel *k, const GradientPart *p, const RowPlace *at, Reg turn)
+/* Sums of columns 0 and 2 get registers of odd numbers, those of 1 and 3 of even ones: a quad that is loaded has its
+ * columns the other way round, and a bank of registers delivers one of them a cycle. The assembler takes adjacent
+ * registers for what a load names together; this one is never executed. */
+void sums_alternate(Kernel *k, Reg sum[][4], uint32_t high)
+{
+	Emit *e = k->e;
+	Reg never = op2(e, REG_P, "setp.ne.u32", zero_bits(k), imm(0));
+
+	for (uint32_t h = 0; h < high; h++)
+		ins(e, "@$ ld.volatile.shared.v4.f32 {$, $, $, $}, [$]", never, sum[h][1], sum[h][0], sum[h][3], sum[h][2],
+		    k->memory);
+}
+
+/* BULK_TURN rows. Added are those from ROWS_AHEAD before the first on. */
+static void ring_turn(Kernel *k, const GradientCut *c, const GradientPart *p, const RowPlace *at,
+                      RowPair pair[][ROWS_AHEAD])
 {
 	Emit *e = k->e;
 
+	for (uint32_t n = 0; n < BULK_TURN / ROWS_AHEAD; n++) { /* an even number */
+		for (uint32_t m = 0; m < ROWS_AHEAD; m++)
+			pair_load(k, c, p, at, n * ROWS_AHEAD + m, &pair[n % 2][m]);
+		for (uint32_t m = 0; m < ROWS_AHEAD; m++)
+			pair_add(e, c, &pair[(n + 1) % 2][m], p);
+	}
 	ins(e, "add.u32 $, $, #", at->a, at->a, BULK_TURN * p->a_row);
 	ins(e, "add.u32 $, $, #", at->b, at->b, BULK_TURN * p->b_row);
 	ins(e, "add.u32 $, $, #", at->other, at->other, BULK_TURN * p->a_row);
-	Reg bit = op2(e, REG_R, "shl.b32", imm(1), turn);
-	Reg ends = op2(e, REG_R, "and.b32", bit, imm((uint32_t)turns_before_pieces(k)));
-	uint32_t more = unless_begin(e, same(e, ends, imm(0)));
-	place_free(k);
-	piece_wait(k, p, at);
-	if_end(e, more);
 }
 
-/* Loads are `some` rows ahead of multiply-adds, also from one piece to the next: nothing drains between pieces. All
- * lanes of a warp take part; those without a tile read that of thread 0. Loads stay in order: see dense_rows. */
+/* Loads are ahead of multiply-adds also from one piece to the next: nothing drains between pieces; before the first
+ * row, products of 0 are added. All lanes of a warp take part; those without a tile read that of thread 0. Loads stay
+ * in order: see dense_rows. */
 static void ring_dense(Kernel *k, const GradientCut *c, const GradientPart *part)
 {
 	Emit *e = k->e;
-	enum { MOST = 4, SETS = 2 };
-	uint32_t some = c->high >= 8 ? 2 : MOST;
 	GradientPart p = *part;
 	RowPlace at = { reg(e, REG_R), reg(e, REG_R), reg(e, REG_R), true };
-	RowPair pair[SETS][MOST];
+	RowPair pair[2][ROWS_AHEAD];
 
-	assert(leaf_turns(k) <= 32);
 	p.a = op3(e, REG_R, "selp.u32", p.a, add(e, k->memory, imm(c->at_a)), p.is_mine);
 	p.other_a = op3(e, REG_R, "selp.u32", p.other_a, add(e, k->memory, imm(c->at_a)), p.is_mine);
 	p.b = op3(e, REG_R, "selp.u32", p.b, add(e, k->memory, imm(c->at_b)), p.is_mine);
-	for (uint32_t m = 0; m < SETS * some; m++)
-		pair[m / some][m % some] = pair_new(e);
+	for (uint32_t m = 0; m < ROWS_AHEAD; m++) {
+		pair[0][m] = pair_new(e);
+		pair[1][m] = pair_new(e);
+		for (uint32_t h = 0; h < c->high; h++)
+			ins(e, "mov.f32 $, 0f00000000", pair[1][m].a[h]);
+		for (uint32_t i = 0; i < c->wide; i++)
+			ins(e, "mov.f32 $, 0f00000000", pair[1][m].b[i]);
+	}
+	if (c->wide == 4)
+		sums_alternate(k, p.sum, c->high);
+	Loop pieces = pieces_begin(k);
 	piece_wait(k, &p, &at);
 	spent(k, SPENT_KINDS + 29);
-	for (uint32_t m = 0; m < some; m++)
-		pair_load(k, c, &p, &at, m, &pair[0][m]);
-	Loop l = loop_count(e, leaf_turns(k));
-	for (uint32_t n = 0; n < BULK_TURN / some; n++) { /* an even number */
-		bool last = n + 1 == BULK_TURN / some;
-		if (last)
-			turn_next(k, &p, &at, l.i);
-		for (uint32_t m = 0; m < some; m++)
-			pair_load(k, c, &p, &at, last ? m : (n + 1) * some + m, &pair[(n + 1) % SETS][m]);
-		for (uint32_t m = 0; m < some; m++)
-			pair_add(e, c, &pair[n % SETS][m], &p);
-	}
-	loop_end(e, &l);
-	place_free(k);
+	Loop turns = loop_until(e, ring_rows(k, piece_row(k, pieces.i)), BULK_TURN);
+	ring_turn(k, c, &p, &at, pair);
+	loop_end(e, &turns);
+	place_free(k); /* its last rows are in registers */
+	loop_end(e, &pieces);
+	for (uint32_t m = 0; m < ROWS_AHEAD; m++)
+		pair_add(e, c, &pair[1][m], &p);
 	spent(k, SPENT_KINDS + 30);
 }
 

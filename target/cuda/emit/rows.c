@@ -421,9 +421,9 @@ static uint32_t product_pairs(Kernel *k, const DeviceStep *s, const Tasks *t, Re
 
 /* ---- products that load a source ahead ---- */
 
-/* Long products: operands of rows are loaded four sources ahead, some with each source, weights one source ahead. So
- * many quads without a jump: the assembler waits at the end of a loop for what was loaded; many more would not fit into
- * the caches of instructions. An even number. */
+/* Long products: operands of rows are loaded four sources ahead, some with each source, weights one source ahead.
+ * Loads stay in order: see dense_rows. AHEAD_TURN quads without a jump, an even number: the assembler waits at the end
+ * of a loop for what was loaded; many more would not fit into the caches of instructions. */
 enum { AHEAD_TURN = 6 };
 typedef struct Ahead {
 	Reg x[2][MOST_HIGH][4], w[2][4];
@@ -450,9 +450,9 @@ static void source_turn(Kernel *k, const DeviceStep *s, const Tasks *t, Reg a, R
 	uint32_t i = source % 4, set = source / 4 % 2, each = (uint32_t)ceil_div(t->high, 3);
 
 	if (more)
-		load_quad_to(e, "shared", o->w[(source + 1) % 2], b, (source + 1) * s->b_row * 4);
+		load_quad_to(e, "volatile.shared", o->w[(source + 1) % 2], b, (source + 1) * s->b_row * 4);
 	for (uint32_t h = i * each; h < min_u32((i + 1) * each, t->high) && four_more; h++)
-		load_quad_to(e, "shared", o->x[!set][h], a, h * t->groups * k->row + (source / 4 + 1) * 16);
+		load_quad_to(e, "volatile.shared", o->x[!set][h], a, h * t->groups * k->row + (source / 4 + 1) * 16);
 	for (uint32_t h = 0; h < t->high; h++)
 		for (uint32_t n = 0; n < 4; n++) {
 			uint32_t c = h % 2 ? 3 - n : n;
@@ -470,6 +470,7 @@ static uint32_t product_ahead(Kernel *k, const DeviceStep *s, const Tasks *t, Re
 	load_quad_to(e, "shared", o->w[0], b, 0);
 	for (uint32_t h = 0; h < t->high; h++)
 		load_quad_to(e, "shared", o->x[0][h], a, h * t->groups * k->row);
+	sums_alternate(k, sum, t->high);
 	Loop l = loop_count(e, turns);
 	for (uint32_t i = 0; i < 4 * AHEAD_TURN; i++)
 		source_turn(k, s, t, a, b, o, i, true, true, sum);

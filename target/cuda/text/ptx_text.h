@@ -52,7 +52,8 @@ typedef struct Loop {
 	bool counted; /* at least one iteration: tested at the end only */
 } Loop;
 Loop loop_begin(Emit *e, Reg first, Reg end, uint32_t step);
-Loop loop_count(Emit *e, uint32_t count); /* count > 0 iterations */
+Loop loop_count(Emit *e, uint32_t count);         /* count > 0 iterations */
+Loop loop_until(Emit *e, Reg end, uint32_t step); /* from 0 to end > 0 */
 void loop_end(Emit *e, const Loop *l);
 
 /* Unsigned integers. Constants are folded. */

@@ -137,9 +137,11 @@ Loop loop_begin(Emit *e, Reg first, Reg end, uint32_t step)
 	return l;
 }
 
-Loop loop_count(Emit *e, uint32_t count)
+Loop loop_count(Emit *e, uint32_t count) { return loop_until(e, imm(count), 1); }
+
+Loop loop_until(Emit *e, Reg end, uint32_t step)
 {
-	Loop l = { .i = reg(e, REG_R), .end = imm(count), .top = label(e), .step = 1, .counted = true };
+	Loop l = { .i = reg(e, REG_R), .end = end, .top = label(e), .step = step, .counted = true };
 
 	ins(e, "mov.u32 $, 0", l.i);
 	label_here(e, l.top);
