@@ -55,8 +55,9 @@ Gpu *gpu_open(Ctx *cx, int64_t device)
 		m->block_shared = EMULATED_SHARED;
 		m->max_cluster = m->seed & 2 ? 0 : EMULATED_BLOCKS;
 		m->has_wgmma = !(m->seed & 2);
-		m->emulator =
-			emulator_new(cx, &(EmulatorOptions){ .seed = m->seed, .races = m->seed & 1, .idle = EMULATED_IDLE });
+		m->emulator = emulator_new(
+			cx,
+			&(EmulatorOptions){ .seed = m->seed, .races = m->seed & 1, .ahead = m->seed & 4, .idle = EMULATED_IDLE });
 	} else {
 		m->driver = driver_open(m);
 		m->min_block_work = MIN_BLOCK_WORK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The PTX emulator: copies of the device that take their time, and fences between the two proxies. Each kernel works
- * whenever its copies land; with one statement changed, it must be refused. */
+/* The PTX emulator: copies of the device that take their time, fences between the two proxies, lanes that run ahead of
+ * others. Each kernel works whenever its copies land; with one statement changed, it must be refused. */
 #include "ptx_bench.h"
 
 enum { SEEDS = 12 };
@@ -187,13 +187,49 @@ static void fences_on_the_path(void **state)
 		}
 }
 
+/* Lanes of warp 0 poll words that warp 1 stores in two parts; then they wait for an arrival of lane 0. */
+static const char ahead[] =
+	"mov.u32 %r3, dynamic; mov.u32 %r9, 0; setp.eq.u32 %p1, %tid, 0; @%p1 mbarrier.init.shared.b64 [%r3], 1; bar.sync "
+	"0;\n"
+	"setp.ge.u32 %p3, %tid, 32; @%p3 bra post;\n"
+	"poll: ld.relaxed.gpu.global.u32 %r4, [%my_out]; setp.ne.u32 %p2, %r4, 0; @%p2 bra there; bra poll;\n"
+	"there: @%p1 mbarrier.arrive.shared.b64 _, [%r3]; bar.warp.sync 0xffffffff;\n"
+	"wait: mbarrier.try_wait.parity.shared.b64 %p2, [%r3], %r9; @%p2 bra passed; bra wait;\n"
+	"passed: add.u32 %r4, %r4, 1; st.global.u32 [%my_out+1024], %r4; bra end;\n"
+	"post: setp.ge.u32 %p4, %tid, 40; sub.u64 %d1, %my_out, 128;\n"
+	"@%p4 st.relaxed.gpu.global.u32 [%d1], %tid; @!%p4 st.relaxed.gpu.global.u32 [%d1], %tid;\n"
+	"end: ret;";
+
+static void lanes_run_ahead(void **state)
+{
+	(void)state;
+	enum { RUNS = 64 };
+	char text[3000];
+	uint32_t hung = 0;
+
+	assert_true(mutant(text, ahead, "bar.warp.sync", 0, ""));
+	for (uint64_t seed = 1; seed <= RUNS; seed++)
+		for (uint32_t kind = 0; kind < 3; kind++) { /* the kernel; without its statement; and without such lanes */
+			Bench b;
+			bench_start(&b, (EmulatorOptions){ .seed = seed, .ahead = kind < 2, .idle = 1 << 12 });
+			b.l = (Launch){ .blocks = 1, .threads = 64, .shared = 1040 };
+			b.text = kind ? text : ahead;
+			bool works = guarded(&b.cx, launch, &b) == MP_OK;
+			assert_true(works || (kind == 1 && strstr(ctx_messages(&b.cx), "ahead of others of their warp")));
+			for (uint32_t i = 0; i < 32 && works; i++)
+				assert_int_equal(b.out[256 + i], 33 + i);
+			hung += !works;
+			ctx_free(&b.cx);
+		}
+	assert_in_range(hung, 1, RUNS - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(copies_land_at_any_time),
-		cmocka_unit_test(late_copies),
-		cmocka_unit_test(fences_and_waits),
-		cmocka_unit_test(fences_on_the_path),
+		cmocka_unit_test(copies_land_at_any_time), cmocka_unit_test(late_copies),
+		cmocka_unit_test(fences_and_waits),        cmocka_unit_test(fences_on_the_path),
+		cmocka_unit_test(lanes_run_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

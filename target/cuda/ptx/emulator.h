@@ -120,6 +120,7 @@ typedef struct Insn {
 	bool local_scope; /* .cta or .cluster: orders nothing beyond */
 	bool last_not;    /* the source that is a predicate is negated */
 	bool remote;      /* shared::cluster: shared memory of any block of the cluster */
+	bool leaves_poll; /* a branch that leaves a loop that polls */
 	uint32_t guard;   /* slot of the predicate; NO_SLOT: always executed */
 	uint32_t d[MAX_RESULTS], a[MAX_SOURCES];
 	uint32_t *list;  /* wgmma: slots that are results and sources */
@@ -321,6 +322,7 @@ typedef struct Warp {
 	uint32_t active;         /* mask: lanes at pc */
 	uint32_t live;           /* mask: lanes that have not exited */
 	uint32_t lane_pc[LANES]; /* of lanes that are not active */
+	uint32_t ahead;          /* mask: lanes that have left a loop that polls, and run before the others; 0: none */
 	uint32_t waits_at;       /* number of a barrier; BARRIERS: the cluster barrier */
 	uint32_t phase;          /* of the cluster barrier, that the warp has arrived in; 0: none */
 	/* registers and local memory */
@@ -422,7 +424,7 @@ typedef struct Grid {
 	Allocation *last;         /* accessed last: lookup cache */
 	fenv_t caller;            /* floating-point environment to restore */
 	/* data races */
-	bool races;
+	bool races, ahead;
 	uint32_t clock_words;            /* of a vector clock */
 	struct ReleasedClock **released; /* clocks that releases left, by address */
 } Grid;

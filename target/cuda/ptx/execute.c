@@ -472,19 +472,25 @@ static void execute_clock(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 		write32(w, i->d[0], t32, mask);
 }
 
-/* ---- control: divergent lanes run one group at a time, the one with the lowest pc ---- */
+/* ---- control: divergent lanes run one group at a time, the one with the lowest pc ----
+ *
+ * On a GPU, lanes that leave a loop wait where it ends for the others, but not always if it polls, so that these cannot
+ * wait for what those would do. Then they run ahead, as far as an instruction that all lanes execute together. */
 
 /* Makes the lanes with the lowest pc active. */
 static void reconverge(Warp *w)
 {
-	uint32_t low = NO_PC, next = NO_PC;
+	uint32_t low = NO_PC, next = NO_PC, lanes = w->live;
 
+	w->ahead &= w->live;
+	if (w->ahead)
+		lanes = w->ahead;
 	for (uint32_t l = 0; l < LANES; l++)
-		if (w->live >> l & 1 && w->lane_pc[l] < low)
+		if (lanes >> l & 1 && w->lane_pc[l] < low)
 			low = w->lane_pc[l];
 	w->active = 0;
 	for (uint32_t l = 0; l < LANES; l++)
-		if (w->live >> l & 1) {
+		if (lanes >> l & 1) {
 			if (w->lane_pc[l] == low)
 				w->active |= 1u << l;
 			else if (w->lane_pc[l] < next)
@@ -501,7 +507,7 @@ static void set_lanes(Warp *w, uint32_t mask, uint32_t pc)
 			w->lane_pc[l] = pc;
 }
 
-static void execute_branch(Warp *w, const Insn *i, uint32_t mask)
+static void execute_branch(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 {
 	if (mask == w->active) {
 		w->pc = i->target;
@@ -509,7 +515,44 @@ static void execute_branch(Warp *w, const Insn *i, uint32_t mask)
 	}
 	set_lanes(w, w->active & ~mask, w->pc);
 	set_lanes(w, mask, i->target);
+	if (g->ahead && i->leaves_poll && !w->ahead && grid_random(g) % 2)
+		w->ahead = mask;
 	reconverge(w);
+}
+
+/* Lanes that run ahead wait there for the others. */
+static bool needs_all_lanes(const Insn *i)
+{
+	switch ((Op)i->op) {
+	case OP_BARRIER:
+	case OP_CLUSTER_BARRIER:
+	case OP_WARP_SYNC:
+	case OP_SHUFFLE:
+	case OP_VOTE:
+	case OP_MATCH:
+	case OP_REDUX:
+	case OP_MMA:
+	case OP_LDMATRIX:
+	case OP_WGMMA:
+	case OP_WGMMA_COMMIT:
+	case OP_WGMMA_WAIT: return true;
+	default: return false;
+	}
+}
+
+_Noreturn static void hangs(Grid *g, const Warp *w)
+{
+	for (const Warp *x = g->warp; x < g->warp + g->warps; x++)
+		if (x->ahead && x->state == WARP_READY) {
+			g->now = &g->k->code[x->pc];
+			grid_fail(
+				g, x, one_lane(x->ahead),
+				"lanes 0x%08x poll here, ahead of others of their warp, for which the grid waits: bar.warp.sync lets "
+				"them meet",
+				x->ahead);
+		}
+	grid_fail(g, w, NO_LANE, "no memory has changed for %llu instructions: the grid waits for nothing",
+	          (unsigned long long)g->idle_most);
 }
 
 static void execute_exit(Grid *g, Warp *w, uint32_t mask)
@@ -571,7 +614,7 @@ static void execute_one(Grid *g, Warp *w, const Insn *i, uint32_t mask)
 	case OP_WGMMA: wgmma_execute(g, w, i, mask); break;
 	case OP_WGMMA_COMMIT: wgmma_commit(w); break;
 	case OP_WGMMA_WAIT: wgmma_wait(w, (uint32_t)i->offset); break;
-	case OP_BRANCH: execute_branch(w, i, mask); break;
+	case OP_BRANCH: execute_branch(g, w, i, mask); break;
 	case OP_EXIT: execute_exit(g, w, mask); break;
 	case OP_TRAP: grid_fail(g, w, one_lane(mask), "trap"); break;
 	case OP_SLEEP: g->budget = 0; break;
@@ -586,6 +629,12 @@ void warp_run(Grid *g, Warp *w)
 			set_lanes(w, w->active, w->pc);
 			reconverge(w);
 		}
+		if (w->ahead && needs_all_lanes(&g->k->code[w->pc])) {
+			w->ahead = 0;
+			set_lanes(w, w->active, w->pc);
+			reconverge(w);
+			continue;
+		}
 		const Insn *i = &g->k->code[w->pc++];
 		uint32_t mask = w->active;
 		g->now = i;
@@ -596,8 +645,7 @@ void warp_run(Grid *g, Warp *w)
 		}
 		g->executed++;
 		if (++g->idle > g->idle_most)
-			grid_fail(g, w, NO_LANE, "no memory has changed for %llu instructions: the grid waits for nothing",
-			          (unsigned long long)g->idle_most);
+			hangs(g, w);
 		if (mask) {
 			check_sources(g, w, i, mask);
 			execute_one(g, w, i, mask);

@@ -335,6 +335,7 @@ void emulator_launch(Emulator *e, const Kernel *k, const Launch *l)
 	g->random = e->opt.seed * 0x2545f4914f6cdd1du + e->launches++;
 	g->idle_most = e->opt.idle ? e->opt.idle : IDLE_MOST;
 	g->races = e->opt.races;
+	g->ahead = e->opt.ahead;
 	grid_start(g, l);
 	floats_enter(&g->caller);
 	grid_run(g);

@@ -471,6 +471,31 @@ static void resolve_labels(Parser *p)
 			k->code[i].target = p->label[k->code[i].target].pc;
 }
 
+static bool is_poll(const Insn *i)
+{
+	bool ordered = i->order == O_RELAXED || i->order == O_ACQUIRE;
+
+	return (i->op == OP_LOAD && ordered && i->space == IN_GLOBAL) || (i->op == OP_MBARRIER && i->sub == M_WAIT);
+}
+
+/* Innermost loops that poll: branches that leave them. */
+static void find_polls(Kernel *k)
+{
+	uint64_t last = 0; /* after the backward branch before */
+
+	for (uint64_t end = 0; end < k->length; end++) {
+		const Insn *back = &k->code[end];
+		if (back->op != OP_BRANCH || back->target > end)
+			continue;
+		bool polls = false;
+		for (uint64_t i = back->target; i < end && back->target >= last; i++)
+			polls |= is_poll(&k->code[i]);
+		for (uint64_t i = back->target; i < end && polls; i++)
+			k->code[i].leaves_poll = k->code[i].op == OP_BRANCH && k->code[i].target > end;
+		last = end + 1;
+	}
+}
+
 static void parse_entry(Parser *p)
 {
 	Kernel *k = NEW(&p->m->arena, 1, Kernel);
@@ -499,6 +524,7 @@ static void parse_entry(Parser *p)
 	ptx_expect(p, "{");
 	parse_body(p);
 	resolve_labels(p);
+	find_polls(p->kernel);
 	symbols_drop(p, outside);
 	p->kernel = NULL;
 	p->m->kernel = k;

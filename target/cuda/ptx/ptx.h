@@ -22,6 +22,7 @@
 typedef struct EmulatorOptions {
 	uint64_t seed;   /* schedule of warps and copies; 0: warps in order, each runs until it waits */
 	bool races;      /* find accesses to the same word that no synchronization orders */
+	bool ahead;      /* lanes that leave a loop that polls may run ahead of those that still poll */
 	uint64_t memory; /* bytes of the device; 0: unlimited */
 	uint64_t idle;   /* warp instructions without a change of memory after which the grid has hung; 0: IDLE_MOST */
 } EmulatorOptions;
