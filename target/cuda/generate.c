@@ -330,16 +330,12 @@ static CachedKernel *find(Cuda *c, const Job *j, const KernelKey *key)
 	return g;
 }
 
-/* Job.posted: a sum has arrived when its value is no longer the sentinel NO_SUM. Filled once: a job resets every sum
- * that it waits for, and never waits for padding. */
+/* Job.posted: kernels fill it when they begin. */
 static void posted_reserve(Cuda *c, uint64_t bytes)
 {
 	if (bytes <= c->posted_capacity)
 		return;
-	uint32_t *none = NEW(&c->temp, bytes / sizeof *none, uint32_t);
-	for (uint64_t i = 0; i < bytes / sizeof *none; i++)
-		none[i] = NO_SUM;
-	c->job.posted = device_put(&c->weights, none, bytes);
+	c->job.posted = device_alloc(&c->weights, bytes);
 	c->posted_capacity = bytes;
 }
 

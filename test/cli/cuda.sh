@@ -44,8 +44,11 @@ MICROPROP_CUDA_SHARED=232000 compare 8 16 512 letters.topo --updates 1 --batch 1
 # All updates are alike: weights of the next one are on their way when the job ends, by its number of updates or before.
 $MICROPROP data make:letters two.npz rest.npz --split 0.0834 >/dev/null
 MICROPROP_CUDA_SHARED=232000 compare 9 10 512 letters.topo two.npz --updates 3 --batch all --input dense --error squared --until never
-MICROPROP_CUDA_SHARED=232000 compare 8 10 512 letters.topo two.npz --updates 3 --batch all --input dense --error squared --until error:2.5
-MICROPROP_CUDA_SHARED=232000 compare 8 10 512 letters.topo two.npz --updates 2 --batch all --error squared
+MICROPROP_CUDA_SHARED=232000 compare 12 10 512 letters.topo two.npz --updates 3 --batch all --input dense --error squared --until error:2.5
+MICROPROP_CUDA_SHARED=232000 compare 12 10 512 letters.topo two.npz --updates 2 --batch all --error squared
+# As many leaves in every update, of other rows.
+$MICROPROP data make:letters more.npz rest.npz --split 0.0915 >/dev/null
+MICROPROP_CUDA_SHARED=232000 compare 5 8 512 letters.topo more.npz --updates 3 --batch 560 --input dense --no-shuffle
 # Errors of cases that differ by more than 2^20: their sum depends on the order.
 printf 'group in 2 input\ngroup h 6\ngroup out 6 output\nconnect in, true -> h\nconnect h, true -> out\n' >six.topo
 awk 'BEGIN { print "a,b,c,d,e,f,g,h"; for (i = 0; i < 900; i++) print i % 7 / 7 "," i % 11 / 11 "," (i % 3 ? 1234.567 * i : 0.5) ",0.5,0.5,0.5,0.5,0.5" }' >far.csv

@@ -215,7 +215,7 @@ void tallies_form(Kernel *k, Kernel *now, Reg update, Reg leaves, const Barriers
 {
 	Emit *e = k->e;
 	const EmitSource *s = k->s;
-	Barrier tallied = { place_at(e, POINTER(k, barrier), 4), b->team.turn, s->teams, false, 0, NULL };
+	Barrier tallied = { .counter = place_at(e, POINTER(k, barrier), 4), .turn = b->team.turn, .blocks = s->teams };
 	uint32_t other = if_begin(e, same(e, k->member, imm(s->team_blocks - 1)));
 	TallyPrefetch ahead = tally_prefetch(k, update);
 

@@ -428,6 +428,7 @@ void bulk_rows_wait(Kernel *k)
 	uint32_t other = if_begin(e, same(e, k->tid, imm(0)));
 	bulk_expect(k, rows_bar(k), mul(e, k->my_rows, row));
 	if_end(e, other);
+	ins(e, "bar.warp.sync 0xffffffff"); /* lanes do not poll before that one has arrived */
 	bulk_wait(k, rows_bar(k), k->rows_parity);
 	ins(e, "xor.b32 $, $, 1", k->rows_parity, k->rows_parity);
 }

@@ -130,8 +130,9 @@ typedef struct Access {
 
 enum { COLUMN_BLOCK = 16, LIST_PAD = 8, ROWS_TURN = 16, BULK_TURN = 32 };
 /* ROWS_TURN: rows of a turn of gradient loops; BULK_TURN: of those that read ahead, whose operands the device copies */
-/* In Kernel.at_info, behind groups of lists by input: a group of rows of -0; Kernel.counted. */
-enum { INFO_PADS = 16, INFO_COUNTED = 48 };
+/* In Kernel.at_info, behind groups of lists by input: a group of rows of -0; Kernel.counted; posts: has the update
+ * before ended the job, was it the last of an epoch. */
+enum { INFO_PADS = 16, INFO_COUNTED = 48, INFO_STOPS = 52, INFO_ENDS = 56 };
 
 typedef struct Kernel {
 	const EmitSource *s;
@@ -184,7 +185,7 @@ typedef struct Kernel {
 	uint32_t at_rows_bar;                           /* the barrier that counts them, */
 	Reg rows_parity;                                /* and its parity */
 	bool regular;    /* every team has a leaf in every update, and all updates are alike */
-	bool posts;      /* and no barrier stands between gradients and the update: Job.posted */
+	bool posts;      /* and no barrier of the grid stands in the way of an update: join.c */
 	Reg number;      /* updates of the job that have begun before this one: D */
 	bool early;      /* inputs of rows are loaded when a leaf begins, */
 	bool prefetches; /* or, if it is the same in every update, after the gradient */
@@ -243,6 +244,7 @@ Reg weight_place(Kernel *k, const float *from); /* its address in global memory 
 
 bool plan_exchange(Kernel *k);                                /* false: columns that are not aligned */
 uint64_t exchange_bytes(const Kernel *k);                     /* of a team */
+void exchange_begin(Kernel *k);                               /* of this update, or of all: Kernel.exchange */
 uint32_t result_buffer(const Kernel *k, const DeviceStep *s); /* of a product: where its results are */
 bool is_direct(const Kernel *k, const DeviceStep *s);         /* it stores them for other blocks itself, */
 bool only_exchanged(const Kernel *k, const DeviceStep *s);    /* and does not store them anywhere else */
@@ -346,11 +348,24 @@ void wave_join(Kernel *k, Reg wave, Reg leaves);  /* more leaves than sums: thes
 struct Barrier;
 void leaves_finish(Kernel *k, Reg leaves, const struct Barrier *grid);
 Reg norm_factor(Kernel *k);
-/* Job.posted */
-bool sums_complete(const Kernel *k); /* gradients store a sum for every weight, once */
+/* Sums and weights whose words are their own flags: Job.posted. */
+
+bool can_post(const Kernel *k); /* all weights are updated by sums of gradients */
+uint64_t posted_bytes(const Kernel *k);
 Reg sums_at(Kernel *k);              /* those of this update: of the first leaf */
 Reg posted_sum(Kernel *k, Reg from); /* of a place, from its first sum on: waits for those of all leaves */
-void posted_reset(Kernel *k);        /* by the workers: makes room for sums of the update after the next */
+/* A new weight, for the passes of the next update. */
+void weight_post(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg w);
+void weights_receive(Kernel *k);
+void posted_reset(Kernel *k); /* by the workers: words of this update */
+struct Barrier;
+void posted_begin(Kernel *k, struct Barrier *grid);
+/* Blocks begin an update before they know whether the one before was the last of the job. */
+void flag_set(Kernel *k, Reg only, size_t field);          /* of JobResult, if only (P) */
+void update_signal(Kernel *k, const struct Barrier *grid); /* the block has ended the update before; by one thread */
+void update_before_wait(Kernel *k, const struct Barrier *grid);                  /* for all blocks; by one thread */
+void end_check(Kernel *k, Reg update, const struct Barrier *grid, bool signals); /* by thread k->workers */
+Reg ended_before(Kernel *k); /* P: it was. By threads that have met with that one */
 
 /* ---- cases.c: index lists, inputs, targets, weights ----------------------------------------------- */
 
@@ -704,6 +719,7 @@ typedef struct Barrier {
 	bool cluster;      /* the hardware's, of all threads of the cluster: neither counter nor turn */
 	uint32_t times;    /* 0, or of an update: turn is then made of its number, and no register is kept for it; */
 	uint32_t *signals; /* how many of them were emitted */
+	uint32_t before;   /* before the first update */
 } Barrier;
 /* What blocks of a leaf wait for: rows of the team; its verdicts, for tallies; the grid; operands of gradients that are
  * ahead; tallies of all leaves. */
@@ -719,9 +735,9 @@ void update_tiled(Kernel *k, Reg update, const Barriers *b); /* ring.c */
 void barrier_arrive(Kernel *k, const Barrier *b);            /* what the block has written is there for others */
 void barrier_poll(Kernel *k, const Barrier *b);              /* by one warp or thread */
 /* Number of the barrier between gradients and the update of Kernel.posts. All meet where inputs are prefetched, over
- * rows that gradients have read; else only workers and the warp that has seen that they may store weights, which has
+ * rows that gradients have read; else only workers and the warp that has seen that they may reset weights, which has
  * given its verdicts: tallies may end beside the update. */
-enum { UPDATE_BEGINS = 5, UPDATE_ENDS };
+enum { UPDATE_BEGINS = 5 };
 uint32_t update_meets(const Kernel *k);
 void polls_count(Kernel *k, Reg polls, uint32_t top); /* polls again, from this label on; but not for ever */
 void teams_poll(Kernel *k, const Barrier *team);      /* by one warp: those of all teams */

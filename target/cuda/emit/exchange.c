@@ -176,10 +176,13 @@ static uint32_t inputs_quads(const Kernel *k, uint32_t gradient)
 	return !c->straight ? 0 : c->across_x ? c->quads : a_quads(&k->s->step[k->s->list->gradient + gradient], c);
 }
 
+/* Blocks may begin the next update while others read rows of this one. */
+static uint64_t buffers_bytes(const Kernel *k) { return regions_bytes(k) * (k->posts ? 2 : 1); }
+
 /* Where they are, for copies of the device: behind the regions, [gradient][block][row][quad]. */
 static uint64_t inputs_at(const Kernel *k, uint32_t gradient)
 {
-	uint64_t bytes = regions_bytes(k);
+	uint64_t bytes = buffers_bytes(k);
 
 	for (uint32_t i = 0; i < gradient && k->bulk; i++)
 		bytes += k->s->team_blocks * region_rows(k) * inputs_quads(k, i) * 16;
@@ -187,6 +190,23 @@ static uint64_t inputs_at(const Kernel *k, uint32_t gradient)
 }
 
 uint64_t exchange_bytes(const Kernel *k) { return inputs_at(k, k->s->list->steps - k->s->list->gradient); }
+
+static Reg exchange_of_team(Kernel *k)
+{
+	return place(k->e, POINTER(k, exchange), k->team, (uint32_t)exchange_bytes(k));
+}
+
+void exchange_begin(Kernel *k)
+{
+	Emit *e = k->e;
+
+	if (!k->posts) {
+		k->exchange = exchange_of_team(k);
+		return;
+	}
+	Reg odd = op2(e, REG_R, "and.b32", op1(e, REG_R, "cvt.u32.u64", k->number), imm(1));
+	ins(e, "mov.u64 $, $", k->exchange, place(e, exchange_of_team(k), odd, (uint32_t)regions_bytes(k)));
+}
 
 /* Address of row `row` of a part. */
 Reg exchange_address(Kernel *k, uint32_t region, Reg part, Reg row)
@@ -472,8 +492,8 @@ static uint32_t gradient_count(const Kernel *k) { return k->s->list->steps - k->
 static Reg inputs_address(Kernel *k, uint32_t gradient, Reg row)
 {
 	uint32_t bytes = inputs_quads(k, gradient) * 16;
-	Reg own =
-		place(k->e, place_at(k->e, k->exchange, inputs_at(k, gradient)), k->member, (uint32_t)region_rows(k) * bytes);
+	Reg own = place(k->e, place_at(k->e, exchange_of_team(k), inputs_at(k, gradient)), k->member,
+	                (uint32_t)region_rows(k) * bytes);
 
 	return place(k->e, own, row, bytes);
 }
@@ -524,6 +544,25 @@ static void region_pad(Kernel *k, uint32_t region)
 	loop_end(e, &l);
 }
 
+/* Rows past the last of a leaf. Of the buffer of this update: others have read what it held (teams_poll of the update
+ * before). A leaf that is not the one before is another one in every update, so that each buffer gets its own; in the
+ * first update both do, for a leaf that stays. */
+static void regions_pad(Kernel *k)
+{
+	Emit *e = k->e;
+
+	for (uint32_t i = 0; i < k->exchanges; i++)
+		region_pad(k, i);
+	if (!k->posts)
+		return;
+	uint32_t later = if_begin(e, op2(e, REG_P, "setp.eq.u64", k->number, imm(0)));
+	Kernel next = *k;
+	next.exchange = place_at(e, k->exchange, regions_bytes(k));
+	for (uint32_t i = 0; i < k->exchanges; i++)
+		region_pad(&next, i);
+	if_end(e, later);
+}
+
 void bulk_begin(Kernel *k)
 {
 	Emit *e = k->e;
@@ -534,8 +573,7 @@ void bulk_begin(Kernel *k)
 			inputs_keep(k, i);
 	bulk_fence(k, true); /* once for a leaf; the copies that read these inputs are made in every update */
 	uint32_t other = if_begin(e, same(e, k->member, imm(0)));
-	for (uint32_t i = 0; i < k->exchanges; i++)
-		region_pad(k, i);
+	regions_pad(k);
 	if_end(e, other);
 }
 

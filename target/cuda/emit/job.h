@@ -232,8 +232,8 @@ typedef struct JobResult {
 	uint64_t cycles[SPENT_KINDS];
 	uint64_t step_cycles[STEPS_TIMED]; /* of the first steps, in a kernel compiled with TIME_STEPS */
 	uint64_t done;                     /* updates */
-	uint32_t stop;
-	uint32_t infinite; /* some weight is not finite */
+	uint32_t stop;                     /* 0, or not: of kernels that post, by the number of an update (join.c) */
+	uint32_t infinite;                 /* likewise: some weight is not finite */
 	uint32_t epoch;
 } JobResult;
 
@@ -297,7 +297,8 @@ typedef struct Job {
 	float *sum;            /* [sums][floats]; of a leaf it is the one of its number modulo sums */
 	uint32_t sums;         /* a power of two */
 	float *stack;          /* [JOIN_LEVELS][floats] sums of complete subtrees of `sums` leaves */
-	float *posted;         /* [2][leaves][floats] sums of the leaves of two updates; NO_SUM: not there yet */
+	float *posted;         /* [2][leaves][floats] sums of the leaves, [2][floats + copies] weights, of two updates each;
+	                        * NO_SUM: not there yet */
 	float *pending;        /* [floats] */
 	bool pending_full;
 	Tally *leaf_tally; /* [leaves of an update] */

@@ -301,14 +301,63 @@ void leaves_finish(Kernel *k, Reg leaves, const Barrier *grid)
 	if_end(k->e, end);
 }
 
-/* ---- Job.posted: every word of a sum is its own flag ----
+/* ---- sums and weights whose words are their own flags (Job.posted) ----
  *
- * No barrier of the grid stands between gradients and the update: gradients store each word once, and the thread of a
- * place loads the words of all leaves until none is NO_SUM, a NaN that no arithmetic gives.
+ * No barrier of the grid stands between gradients and the update, or between the update and the passes of the next one:
+ * a word is stored once, and its reader loads it until it is not NO_SUM, a NaN that no arithmetic gives.
  *
- * Two copies of the sums alternate. The thread that loads a word is the one that resets it, after it has arrived at the
- * barrier that ends update n, so before it arrives at that of n + 1, which all blocks wait for before they store sums
- * of n + 2 to the same word. */
+ * Of sums and of weights two buffers alternate. The thread that owns a place (first_place) resets its words:
+ * - sums of update n, which it alone loads, after it has them. Blocks store sums of n + 2 to the same words after they
+ *   have seen (teams_poll) that all blocks arrived at the barrier of their team in n + 1.
+ * - weights of update n, which all blocks load, after it has seen that all blocks arrived at the barrier of their team
+ *   in n. It stores those of n + 2 itself; others load them after they have seen its arrival in n + 1.
+ * Rows that blocks of a team exchange also have two buffers, for the same reason. */
+
+static Reg number_is_odd(Kernel *k)
+{
+	return op2(k->e, REG_R, "and.b32", op1(k->e, REG_R, "cvt.u32.u64", k->number), imm(1));
+}
+
+static uint64_t weights_floats(const Kernel *k) { return k->s->job->floats + k->s->copies; }
+static uint64_t sums_bytes(const Kernel *k) { return k->s->leaves[0] * k->s->job->floats * sizeof(float); }
+
+uint64_t posted_bytes(const Kernel *k) { return 2 * (sums_bytes(k) + weights_floats(k) * sizeof(float)); }
+
+/* Weights that the passes of an update read (next: of the one after it). */
+static Reg weights_at(Kernel *k, bool next)
+{
+	Emit *e = k->e;
+	Reg odd = number_is_odd(k);
+
+	if (next)
+		odd = op2(e, REG_R, "xor.b32", odd, imm(1));
+	return place(e, place_at(e, POINTER(k, posted), 2 * sums_bytes(k)), odd,
+	             (uint32_t)(weights_floats(k) * sizeof(float)));
+}
+
+/* Bytes of a weight, or of a transposed one, in such a buffer. */
+static uint64_t weight_offset(const Kernel *k, const float *from)
+{
+	const Job *j = k->s->job;
+	bool copy = from >= j->copies && from < j->copies + k->s->copies;
+
+	assert(copy || (from >= j->w && from < j->w + j->floats));
+	return (copy ? j->floats + (uint64_t)(from - j->copies) : (uint64_t)(from - j->w)) * sizeof(float);
+}
+
+/* Are all weights of passes among those that updates store? */
+static bool weights_complete(const Kernel *k)
+{
+	const Job *j = k->s->job;
+
+	for (uint32_t i = 0; i < k->regions; i++) {
+		const float *from = k->region[i].from, *end = from + (size_t)k->region[i].row * k->region[i].rows;
+		bool copies = from >= j->copies && end <= j->copies + k->s->copies;
+		if (!copies && !(from >= j->w && end <= j->w + j->floats))
+			return false;
+	}
+	return j->floats % 4 == 0 && k->s->copies % 4 == 0;
+}
 
 /* Words that a thread waits for at a time: a subtree of leaves. */
 enum { WORDS_AT_ONCE = 32 };
@@ -316,7 +365,7 @@ enum { WORDS_AT_ONCE = 32 };
 static uint32_t sum_offset(const Kernel *k, uint32_t leaf) { return leaf * (uint32_t)k->s->job->floats * 4; }
 
 /* Every panel has one gradient, which stores all of its rows and columns. */
-bool sums_complete(const Kernel *k)
+static bool sums_complete(const Kernel *k)
 {
 	const EmitSource *s = k->s;
 	uint32_t found = 0;
@@ -336,14 +385,19 @@ bool sums_complete(const Kernel *k)
 	return found == s->job->panels && found == s->list->steps - s->list->gradient;
 }
 
+bool can_post(const Kernel *k)
+{
+	return k->s->team_blocks > 1 && k->chunks == 1 && !k->inliners && !k->overlaid && sums_complete(k) &&
+	       weights_complete(k);
+}
+
 Reg sums_at(Kernel *k)
 {
 	Emit *e = k->e;
 
 	if (!k->posts)
 		return POINTER(k, sum);
-	Reg odd = op2(e, REG_R, "and.b32", op1(e, REG_R, "cvt.u32.u64", k->number), imm(1));
-	return place(e, POINTER(k, posted), odd, sum_offset(k, k->s->leaves[0]));
+	return place(e, POINTER(k, posted), number_is_odd(k), (uint32_t)sums_bytes(k));
 }
 
 /* By pairs: a chain would take as many latencies as there are words. */
@@ -389,19 +443,242 @@ Reg posted_sum(Kernel *k, Reg from)
 	return known_end(e, &j);
 }
 
-void posted_reset(Kernel *k)
+/* A weight that was loaded may be the NaN that is NO_SUM: another one. */
+static Reg posted_weight(Emit *e, Reg w)
+{
+	return op2(e, REG_R, "min.u32", op1(e, REG_R, "mov.b32", w), imm(NO_SUM - 1));
+}
+
+void weight_post(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg weight)
 {
 	Emit *e = k->e;
-	Reg sums = sums_at(k);
+	Reg at = weights_at(k, true), w = posted_weight(e, weight);
+
+	ins(e, "st.relaxed.gpu.global.u32 [$], $", place(e, place_at(e, at, p->at * 4), place_of, 4), w);
+	if (p->copy != NO_COPY)
+		ins(e, "st.relaxed.gpu.global.u32 [$], $",
+		    place(e, place(e, place_at(e, at, (k->s->job->floats + p->copy) * 4), col, p->copy_row * 4), row, 4), w);
+}
+
+/* 16 bytes of weights that a thread loads; has: P, not for all threads. */
+typedef struct PostedQuad {
+	Reg from, to, has, word[4];
+	uint32_t from_offset, to_offset;
+	bool partial;
+} PostedQuad;
+
+static void quad_load(Emit *e, const PostedQuad *q, Reg only)
+{
+	ins(e, "@$ ld.relaxed.gpu.global.v4.u32 {$, $, $, $}, [$+#]", only, q->word[0], q->word[1], q->word[2], q->word[3],
+	    q->from, q->from_offset);
+}
+
+/* Those that came too early are loaded again. */
+static void quads_wait(Kernel *k, PostedQuad *q, uint32_t count)
+{
+	Emit *e = k->e;
+	uint32_t top = label(e), done = label(e);
+	Reg polls = op1(e, REG_R, "mov.u32", imm(0)), word[WORDS_AT_ONCE];
+
+	assert(4 * count <= WORDS_AT_ONCE);
+	for (uint32_t n = 0; n < count; n++)
+		for (uint32_t i = 0; i < 4; i++)
+			word[4 * n + i] = q[n].word[i] = op1(e, REG_R, "mov.u32", imm(0));
+	for (uint32_t n = 0; n < count; n++)
+		quad_load(e, &q[n], q[n].partial ? q[n].has : op2(e, REG_P, "setp.eq.u32", polls, imm(0)));
+	label_here(e, top);
+	ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", largest(e, word, 4 * count), imm(NO_SUM)), done);
+	for (uint32_t n = 0; n < count; n++)
+		quad_load(e, &q[n], same(e, largest(e, q[n].word, 4), imm(NO_SUM)));
+	polls_count(k, polls, top);
+	label_here(e, done);
+	for (uint32_t n = 0; n < count; n++) {
+		const Reg *w = q[n].word;
+		if (q[n].partial)
+			ins(e, "@$ st.shared.v4.u32 [$+#], {$, $, $, $}", q[n].has, q[n].to, q[n].to_offset, w[0], w[1], w[2],
+			    w[3]);
+		else
+			ins(e, "st.shared.v4.u32 [$+#], {$, $, $, $}", q[n].to, q[n].to_offset, w[0], w[1], w[2], w[3]);
+	}
+}
+
+/* Quads of a region, of which each thread has every k->s->threads-th. from, to: its first one of the first region. */
+static uint32_t region_quads(Kernel *k, const WeightRegion *r, Reg from, Reg to, PostedQuad *q)
+{
+	uint32_t quads = r->row * r->rows / 4, threads = k->s->threads, count = (uint32_t)ceil_div(quads, threads);
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t left = quads - i * threads, at = i * threads * 16;
+		q[i] = (PostedQuad){ .from = from, .to = to, .partial = left < threads };
+		q[i].from_offset = (uint32_t)weight_offset(k, r->from) + at;
+		q[i].to_offset = r->at + at;
+		if (q[i].partial)
+			q[i].has = less(k->e, k->tid, imm(left));
+	}
+	return count;
+}
+
+/* To shared memory, by all threads. They wait for one quad each before they load the others: all weights of all blocks,
+ * again and again, would be more than the cache delivers. */
+void weights_receive(Kernel *k)
+{
+	uint32_t all = 0, count = 0;
+	Reg from = place(k->e, weights_at(k, false), k->tid, 16), to = mad(k->e, k->tid, 16, k->memory);
+
+	remark(k->e, "weights");
+	for (uint32_t i = 0; i < k->regions; i++)
+		all += (uint32_t)ceil_div(k->region[i].row * k->region[i].rows / 4, k->s->threads);
+	PostedQuad *q = NEW(&k->s->cx->scratch, all, PostedQuad);
+	for (uint32_t i = 0; i < k->regions; i++)
+		count += region_quads(k, &k->region[i], from, to, q + count);
+	for (uint32_t i = 0, some = 1; i < all; i += some, some = min_u32(WORDS_AT_ONCE / 4, all - i))
+		quads_wait(k, q + i, some);
+}
+
+/* Words of the places that a worker owns: sums of the leaves, weights in both forms. */
+static void sums_reset(Kernel *k, Reg sums, const DevicePanel *p, Reg place_of)
+{
+	Reg at = place(k->e, place_at(k->e, sums, p->at * 4), place_of, 4);
+
+	for (uint32_t n = 0; n < k->s->leaves[0]; n++)
+		ins(k->e, "st.relaxed.gpu.global.u32 [$+#], #", at, sum_offset(k, n), NO_SUM);
+}
+
+static void weights_reset(Kernel *k, Reg weights, const DevicePanel *p, Reg row, Reg col, Reg place_of)
+{
+	Emit *e = k->e;
+	Reg copies = place_at(e, weights, (k->s->job->floats + p->copy) * 4);
+
+	ins(e, "st.relaxed.gpu.global.u32 [$], #", place(e, place_at(e, weights, p->at * 4), place_of, 4), NO_SUM);
+	if (p->copy != NO_COPY)
+		ins(e, "st.relaxed.gpu.global.u32 [$], #", place(e, place(e, copies, col, p->copy_row * 4), row, 4), NO_SUM);
+}
+
+static void owned_reset(Kernel *k, const Reg *sums, uint32_t buffers, const Reg *weights)
+{
+	Emit *e = k->e;
 
 	for (uint32_t i = 0; i < k->s->job->panels; i++) {
 		const DevicePanel *p = &k->s->panel[i];
 		Loop l = loop_begin(e, first_place(k, i), imm((uint32_t)p->size), places_at_once(k));
-		Reg at = place(e, place_at(e, sums, p->at * 4), l.i, 4);
-		uint32_t none = if_begin(e, less(e, modulo(e, l.i, p->row, divide(e, l.i, p->row)), imm(p->cols)));
-		for (uint32_t n = 0; n < k->s->leaves[0]; n++)
-			ins(e, "st.relaxed.gpu.global.u32 [$+#], #", at, sum_offset(k, n), NO_SUM);
+		Reg row = divide(e, l.i, p->row), col = modulo(e, l.i, p->row, row);
+		uint32_t none = if_begin(e, less(e, col, imm(p->cols)));
+		for (uint32_t n = 0; n < buffers; n++)
+			sums_reset(k, sums[n], p, l.i);
+		if (weights)
+			weights_reset(k, *weights, p, row, col, l.i);
 		if_end(e, none);
 		loop_end(e, &l);
 	}
+}
+
+void posted_reset(Kernel *k)
+{
+	Reg sums = sums_at(k), weights = weights_at(k, false);
+
+	owned_reset(k, &sums, 1, &weights);
+}
+
+/* Both buffers of weights: with padding, which no update stores. */
+static void weights_fill(Kernel *k, size_t field, uint64_t at, uint64_t floats)
+{
+	Emit *e = k->e;
+	uint32_t all = k->s->teams * k->s->team_blocks * k->s->threads;
+	Reg to = place_at(e, weights_at(k, false), at * 4);
+	Loop l = loop_begin(e, mad(e, k->block, k->s->threads, k->tid), imm((uint32_t)floats), all);
+	Reg w = posted_weight(e, load(e, REG_F, "ld.global.f32", place(e, pointer(k, field), l.i, 4), 0));
+
+	for (uint32_t i = 0; i < 2; i++)
+		ins(e, "st.relaxed.gpu.global.u32 [$], $", place(e, place_at(e, to, i * weights_floats(k) * 4), l.i, 4), w);
+	loop_end(e, &l);
+}
+
+void posted_begin(Kernel *k, Barrier *grid)
+{
+	Reg sums[2] = { sums_at(k) }, next = weights_at(k, true);
+
+	sums[1] = place_at(k->e, sums[0], sums_bytes(k));
+	weights_fill(k, offsetof(Job, w), 0, k->s->job->floats);
+	weights_fill(k, offsetof(Job, copies), k->s->job->floats, k->s->copies);
+	uint32_t worker = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
+	owned_reset(k, sums, 2, NULL);
+	if_end(k->e, worker);
+	barrier_all(k, grid);
+	grid->before = grid->blocks;
+	worker = if_begin(k->e, less(k->e, k->tid, imm(k->workers)));
+	owned_reset(k, NULL, 0, &next);
+	if_end(k->e, worker);
+}
+
+/* ---- flags of a job: the number of the first update that sets one, from the largest number down; 0: none ---- */
+
+static Reg number_flag(Kernel *k)
+{
+	return op2(k->e, REG_R, "sub.u32", imm(UINT32_MAX), op1(k->e, REG_R, "cvt.u32.u64", k->number));
+}
+
+/* field: of JobResult. only: P */
+void flag_set(Kernel *k, Reg only, size_t field)
+{
+	Emit *e = k->e;
+
+	if (k->posts)
+		ins(e, "@$ red.relaxed.gpu.global.max.u32 [$+#], $", only, POINTER(k, result), (uint32_t)field, number_flag(k));
+	else
+		ins(e, "@$ st.relaxed.gpu.global.u32 [$+#], 1", only, POINTER(k, result), (uint32_t)field);
+}
+
+/* P: by an update before this one. Others may be ahead, and have set it in this one. */
+static Reg flag_before(Kernel *k, size_t field)
+{
+	Reg flag = load(k->e, REG_R, "ld.relaxed.gpu.global.u32", POINTER(k, result), (uint32_t)field);
+
+	return op2(k->e, REG_P, "setp.gt.u32", flag, number_flag(k));
+}
+
+/* All blocks begin this update. By one thread, after the first barrier of the block in the update. */
+void update_signal(Kernel *k, const Barrier *grid)
+{
+	ins(k->e, "red.release.gpu.global.add.u32 [$], 1", grid->counter);
+}
+
+void update_before_wait(Kernel *k, const Barrier *grid)
+{
+	Barrier b = *grid;
+
+	b.turn = mad(k->e, op1(k->e, REG_R, "cvt.u32.u64", k->number), b.blocks, imm(b.before + b.blocks));
+	barrier_poll(k, &b);
+}
+
+/* Has the update before ended the job? By one thread. */
+static void end_look(Kernel *k, Reg update, const Barrier *grid)
+{
+	Emit *e = k->e;
+	Reg stops = reg(e, REG_P);
+
+	update_before_wait(k, grid);
+	Reg stop = flag_before(k, offsetof(JobResult, stop)), infinite = flag_before(k, offsetof(JobResult, infinite));
+	Reg ended = load(e, REG_R, "ld.shared.u32", k->memory, k->at_info + INFO_ENDS);
+	ins(e, "st.shared.u32 [$+#], $", k->memory, k->at_info + INFO_ENDS,
+	    load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch)));
+	ins(e, "and.pred $, $, $", infinite, infinite, op2(e, REG_P, "setp.ne.u32", ended, imm(0)));
+	ins(e, "or.pred $, $, $", stops, stop, infinite);
+	ins(e, "st.shared.u32 [$+#], $", k->memory, k->at_info + INFO_STOPS,
+	    op3(e, REG_R, "selp.u32", imm(1), imm(0), stops));
+}
+
+Reg ended_before(Kernel *k)
+{
+	return op2(k->e, REG_P, "setp.ne.u32", load(k->e, REG_R, "ld.shared.u32", k->memory, k->at_info + INFO_STOPS),
+	           imm(0));
+}
+
+void end_check(Kernel *k, Reg update, const Barrier *grid, bool signals)
+{
+	uint32_t one = if_begin(k->e, same(k->e, k->tid, imm(k->workers)));
+
+	if (signals)
+		update_signal(k, grid);
+	end_look(k, update, grid);
+	if_end(k->e, one);
 }

@@ -156,6 +156,8 @@ void leaf_begin(Kernel *k, Reg update, Reg staged, const LeafFound *found)
 		bulk_rows_wait(k);
 		if_end(e, none);
 	}
+	if (k->posts && k->prefetches)
+		barrier_block(e); /* warps of the update before may still prefetch by its numbers of cases */
 	ins(e, "mov.u64 $, $", staged, f.leaf);
 	if (!found)
 		leaf_cases(k, &f);
@@ -564,6 +566,11 @@ static void others_emit(Kernel *k, Reg update, const Barriers *b, bool direct, b
 	coming_case(k);
 	if (k->coming)
 		coming_find(k, k->coming->update, k->coming->after, k->coming->other);
+	if (k->posts && !k->ahead_steps) { /* else leaf_ahead has done it */
+		end_check(k, update, &b->grid, late);
+		ins(e, "bar.sync 2, #", threads);
+	}
+	uint32_t ended = k->posts ? unless_begin(e, ended_before(k)) : 0;
 	if (late) {
 		deferred_score_rows(k, k->workers, threads);
 		ins(e, "bar.sync 2, #", threads);
@@ -572,14 +579,20 @@ static void others_emit(Kernel *k, Reg update, const Barriers *b, bool direct, b
 	if (b->team.cluster)
 		cluster_meet(k); /* all threads wait before they arrive again */
 	assert(!k->posts || !b->team.cluster);
-	if (k->posts) { /* no block reads weights any more that the update stores; the last warp tallies */
+	if (k->posts) { /* no block reads weights any more that the update resets; the last warp tallies */
 		uint32_t rest = if_begin(e, less(e, k->tid, imm(k->workers + 32)));
 		teams_poll(k, &b->team);
+		if_end(e, rest);
+		if_end(e, ended);
+		rest = if_begin(e, less(e, k->tid, imm(k->workers + 32)));
 		if (!k->prefetches)
 			ins(e, "bar.arrive #, #", UPDATE_BEGINS, update_meets(k));
 		if_end(e, rest);
+		ended = unless_begin(e, ended_before(k));
 	}
 	leaf_tally(k, update, b, direct);
+	if (k->posts)
+		if_end(e, ended);
 }
 
 /* Cycles of thread 0, where other threads count theirs meanwhile. */
@@ -699,6 +712,8 @@ static void leaf_ahead(Kernel *k, Reg update, const Barriers *b)
 	backward_emit(k, b);
 	ins(e, "bra L#", end);
 	label_here(e, others);
+	if (k->posts)
+		end_check(k, update, &b->grid, true);
 	/* Verdicts are straight code, as the backward pass is, for which others wait: both would fetch instructions. */
 	ins(e, "bar.sync #, #", BACKWARD_DONE, k->s->threads - k->ahead_threads);
 	others_emit(k, update, b, false, true);
@@ -724,6 +739,13 @@ void leaf_emit(Kernel *k, Reg update, Reg staged, const Barriers *b, bool direct
 	bool chunks = k->chunks > 1 || k->inliners;
 	bool late =
 		k->deferred_scores && !chunks && !k->overlaid; /* else operands of the gradient are staged over targets */
+	if (k->posts && !late) { /* until the tally of the update before has read its scores, which rows may store */
+		uint32_t one = if_begin(e, same(e, k->tid, imm(0)));
+		update_signal(k, &b->grid);
+		update_before_wait(k, &b->grid);
+		if_end(e, one);
+		barrier_block(e);
+	}
 	if (chunks)
 		chunks_emit(k);
 	else

@@ -427,7 +427,7 @@ void tally_finish(Kernel *k, const TallyPrefetch *a)
 	ins(e, "or.pred $, $, $", stop, stop, is_reached(k, field));
 	ins(e, "st.global.u32 [$+#], $", result, (uint32_t)offsetof(JobResult, epoch), add(e, a->epoch, imm(1)));
 	if_end(e, inside);
-	ins(e, "@$ st.global.u32 [$+#], 1", stop, result, (uint32_t)offsetof(JobResult, stop));
+	flag_set(k, stop, offsetof(JobResult, stop));
 	ins(e, "st.global.u64 [$+#], $", result, (uint32_t)offsetof(JobResult, done),
 	    op2(e, REG_D, "add.u64", a->done, imm(1)));
 	if_end(e, rest);

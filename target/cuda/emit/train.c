@@ -2,7 +2,7 @@
 /* The kernel: a run of updates in one launch. In: the plan. Out: the text.
  *
  * Barriers: of a block between steps; of a team before the gradient, which reads rows of all its blocks; of the grid
- * before the update, which reads sums of all leaves, unless it waits for each of them, and after it. */
+ * before the update, which reads sums of all leaves, and after it, unless sums and weights are posted (join.c). */
 #include <stdlib.h>
 
 #include "bf16_emit.h"
@@ -71,7 +71,7 @@ enum { MOST_POLLS = 1 << 24 };
 
 Barrier barrier_new(Kernel *k, Reg counter, uint32_t blocks, bool cluster)
 {
-	Barrier b = { counter, reg(k->e, REG_R), blocks, cluster, 0, NULL };
+	Barrier b = { .counter = counter, .turn = reg(k->e, REG_R), .blocks = blocks, .cluster = cluster };
 
 	ins(k->e, "mov.u32 $, 0", b.turn);
 	return b;
@@ -83,7 +83,7 @@ void barrier_turn(Kernel *k, const Barrier *b)
 
 	if (b->times)
 		ins(e, "mad.lo.u32 $, $, #, #", b->turn, op1(e, REG_R, "cvt.u32.u64", k->number), b->times * b->blocks,
-		    ++*b->signals * b->blocks);
+		    ++*b->signals * b->blocks + b->before);
 	else
 		ins(e, "add.u32 $, $, #", b->turn, b->turn, b->blocks);
 }
@@ -331,7 +331,7 @@ static void kernel_begin(Kernel *k)
 	k->param = reg(e, REG_D);
 	k->regular = k->restaged && !is_direct_update(s) && !s->test && !needs_pending(s) && !s->general && !s->tiled &&
 	             !k->bf16 && s->kinds_of_leaves == 1 && s->leaves[0] == s->teams;
-	k->posts = k->regular && s->team_blocks > 1 && sums_complete(k);
+	k->posts = k->regular && can_post(k);
 	memory_clear(k);
 	constants_stage(k);
 	Reg first = mul(e, k->team, s->job->row_capacity);
@@ -344,7 +344,9 @@ static void kernel_begin(Kernel *k)
 	else if (s->tiled)
 		ones_store(k); /* a barrier of the grid comes before they are read */
 	else
-		k->exchange = place(e, POINTER(k, exchange), k->team, (uint32_t)exchange_bytes(k));
+		k->exchange = reg(e, REG_D);
+	if (!s->general && !k->bf16 && !s->tiled && !k->posts)
+		exchange_begin(k);
 }
 
 /* ---- updates ---- */
@@ -449,43 +451,41 @@ static void prefetch_beside(Kernel *k)
 	inputs_stage(&rest);
 }
 
-/* No barrier of the grid between gradients and the update (Job.posted, join.c). New weights overwrite what other blocks
- * have read: a warp beside the gradient has seen that all blocks have passed their rows (others_emit), and a barrier of
- * the block orders that before the stores of the workers. The block arrives at the barrier of the grid when these and
- * the warp with tallies have met: other threads may still prefetch. */
-static void update_posted(Kernel *k, Reg update, Reg staged, const Barriers *b)
+/* No barrier of the grid between gradients and the update, nor after it (join.c). Words of this update are reset: a
+ * warp beside the gradient has seen that all blocks have passed their rows (others_emit), and a barrier of the block
+ * orders that before the stores of the workers. Where all threads meet there, as inputs are prefetched over operands of
+ * gradients, a warp that has no more to update waits for the next weights at once. */
+static void update_posted(Kernel *k, Reg update, Reg staged, const Barriers *b, uint32_t ended)
 {
 	Emit *e = k->e;
-	uint32_t others = label(e), end = label(e), meets = k->workers + TALLY_WARP;
-	Kernel worker = *k;
+	uint32_t others = label(e), end = label(e);
 
 	ins(e, "mov.u32 $, $", k->leaf_number, k->team);
 	leaf_emit(k, update, staged, b, false);
 	ins(e, "@$ bra L#", is_from(k, k->workers), others);
 	update_prepare(k);
 	ins(e, "bar.sync #, #", UPDATE_BEGINS, update_meets(k));
+	ins(e, "@$ bra L#", ended_before(k), ended);
 	if (k->prefetches && !k->bulk_rows)
 		inputs_stage(k);
 	spent(k, SPENT_GRID);
 	update_joined(k, imm(k->s->leaves[0]), false);
+	posted_reset(k);
 	spent(k, SPENT_UPDATE);
-	ins(e, "bar.sync #, #", UPDATE_ENDS, meets);
-	worker.signals = 0;
-	barrier_signal(&worker, &b->grid);
-	posted_reset(k); /* no thread waits for this */
 	ins(e, "bra L#", end);
 	label_here(e, others);
 	if (k->prefetches)
 		ins(e, "bar.sync #, #", UPDATE_BEGINS, update_meets(k));
+	ins(e, "@$ bra L#", ended_before(k), ended);
 	if (!tallies_early(k))
 		tallies_join(k, update, b);
-	uint32_t before = unless_begin(e, less(e, k->tid, imm(k->s->threads - TALLY_WARP)));
-	ins(e, "bar.arrive #, #", UPDATE_ENDS, meets);
-	if_end(e, before);
 	if (k->prefetches)
 		prefetch_beside(k);
 	label_here(e, end);
-	barrier_wait(k, &b->grid);
+	if (k->prefetches) /* lanes that have their sums do not run ahead of those that thread 0 is among */
+		ins(e, "bar.warp.sync 0xffffffff");
+	else
+		barrier_block(e);
 	spent(k, SPENT_GRID_AFTER);
 }
 
@@ -602,21 +602,24 @@ static void updates_emit(Kernel *k)
 	Reg staged = reg(e, REG_D);
 	k->number = i;
 	bool direct = is_direct_update(s);
-	uint32_t top = label(e), done = label(e), idle = label(e);
+	uint32_t top = label(e), done = label(e), ended = label(e), idle = label(e);
 
 	k->prefetches = k->early && k->restaged && !direct;
 	k->bulk_rows = k->bulk && k->prefetches && s->kinds_of_leaves == 1 && s->leaves[0] == s->teams;
-	if (k->regular) {
-		barriers_count(k, &b, signals);
-		weights_stage(k);
-	}
 	ins(e, "mov.u64 $, 0", staged);
 	ins(e, "mov.u64 $, 0", i);
+	if (k->posts)
+		posted_begin(k, &b.grid);
+	if (k->regular) {
+		barriers_count(k, &b, signals);
+		if (!k->posts)
+			weights_stage(k);
+	}
 	ins(e, "mov.u64 $, 0", in_cycle);
 	ins(e, "mov.u32 $, 0", k->leaf_number);
 	if (s->solo) { /* there is no seed for it, or it has ended */
-		Reg ended = load(e, REG_R, "ld.global.u32", POINTER(k, result), offsetof(JobResult, stop));
-		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", ended, imm(0)), idle);
+		Reg stop = load(e, REG_R, "ld.global.u32", POINTER(k, result), offsetof(JobResult, stop));
+		ins(e, "@$ bra L#", op2(e, REG_P, "setp.ne.u32", stop, imm(0)), idle);
 	}
 	if (direct && !s->tiled && !s->general && !k->bf16)
 		leaf_begin(k, POINTER(k, update), staged, NULL);
@@ -659,7 +662,10 @@ static void updates_emit(Kernel *k)
 	               ? load(e, REG_R, "ld.global.nc.u8", update, offsetof(DeviceUpdate, ends_epoch))
 	               : imm(0);
 	bool early = k->kept || k->regular || (k->bf16 && (k->bf16->single_block || k->bf16->single_slice));
-	if (!early) { /* else they are there, or under way */
+	if (k->posts) {
+		exchange_begin(k);
+		weights_receive(k);
+	} else if (!early) { /* else they are there, or under way */
 		weights_stage(k);
 		if (k->bf16)
 			bf16_weights_stage(k);
@@ -687,14 +693,14 @@ static void updates_emit(Kernel *k)
 	else if (direct)
 		update_direct(k, update, next_update(k, in_cycle, cycle), staged, &coming, &b);
 	else if (k->posts)
-		update_posted(k, update, staged, &b);
+		update_posted(k, update, staged, &b, ended);
 	else
 		update_leaves(k, update, staged, &b);
 	if (k->bf16 && k->bf16->side_warps)
 		apart_check(k, update, done, i, in_cycle);
 	else if (s->solo && !k->bf16)
 		epoch_check(k, update, found ? coming_ends(k, coming.record) : ends, done);
-	else
+	else if (!k->posts)
 		stop_check(k, update, done);
 	ins(e, "add.u64 $, $, 1", i, i);
 	ins(e, "add.u64 $, $, 1", in_cycle, in_cycle);
@@ -705,6 +711,7 @@ static void updates_emit(Kernel *k)
 		ins(e, "cp.async.wait_all");
 	if (k->bulk_rows) /* inputs of the next update: no block ends while copies write to its memory */
 		bulk_rows_wait(k);
+	label_here(e, ended);
 	if (k->bf16 && k->bf16->single_block)
 		bf16_weights_store(k);
 	if (k->kept) {
@@ -775,7 +782,7 @@ const char *kernel_text(const EmitSource *s, Arena *a, Buf *out, uint32_t *share
 	kernel_wrap(e, out, sizeof(Job), s->threads, s->cluster || k->bulk);
 	*shared = k->bytes;
 	*image = s->images ? image_bytes(k) : 0;
-	*posted = k->posts ? 2 * s->leaves[0] * s->job->floats * sizeof(float) : 0;
+	*posted = k->posts ? posted_bytes(k) : 0;
 	*exchange = s->tiled || k->bf16 ? 0 : exchange_bytes(k);
 	return NULL;
 }

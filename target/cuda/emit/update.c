@@ -294,6 +294,8 @@ static void place_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, R
 		Reg to = copy_at(k, p, col, row);
 		ins(e, memory_of(to, "st.shared.f32 [$], $", "st.global.f32 [$], $"), to, w);
 	}
+	if (k->posts)
+		weight_post(k, p, row, col, place_of, w);
 	if (p->kind)
 		if_end(e, unused);
 	if_end(e, past);
@@ -306,10 +308,7 @@ void rule_apply(Kernel *k, const RuleNumbers *n, const DevicePanel *p, Reg row, 
 
 /* ---- quads ---- */
 
-void infinite_check(Kernel *k, Reg p)
-{
-	ins(k->e, "@$ st.relaxed.gpu.global.u32 [$+#], 1", p, POINTER(k, result), (uint32_t)offsetof(JobResult, infinite));
-}
+void infinite_check(Kernel *k, Reg p) { flag_set(k, p, offsetof(JobResult, infinite)); }
 
 /* Columns past the last have no gradient, so that what is there stays finite. */
 static void mask_columns(Emit *e, const DevicePanel *p, RuleQuads *q)
