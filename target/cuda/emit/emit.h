@@ -358,7 +358,7 @@ Reg posted_sum(Kernel *k, Reg from); /* of a place, from its first sum on: waits
 void weight_post(Kernel *k, const DevicePanel *p, Reg row, Reg col, Reg place_of, Reg w);
 void weights_receive(Kernel *k);
 void posted_reset(Kernel *k); /* by the workers: words of this update */
-struct Barrier;
+Reg number_is_odd(Kernel *k); /* 1 or 0: of two buffers that alternate, the one of this update */
 void posted_begin(Kernel *k, struct Barrier *grid);
 /* Blocks begin an update before they know whether the one before was the last of the job. */
 void flag_set(Kernel *k, Reg only, size_t field);          /* of JobResult, if only (P) */
@@ -461,8 +461,8 @@ typedef struct TallyPrefetch {
 	Reg lane, epoch, done, leaves, ends, to, field, is_field; /* field: of the epoch's tally, by lanes */
 	Reg first;                                                /* tally of the first leaf, or 0 */
 } TallyPrefetch;
-TallyPrefetch tally_prefetch(Kernel *k,
-                             Reg update); /* the same in two parts: what is known before leaves are tallied */
+/* The same in two parts: what is known before leaves are tallied, and the rest. */
+TallyPrefetch tally_prefetch(Kernel *k, Reg update);
 void tally_finish(Kernel *k, const TallyPrefetch *a);
 /* P: may the tally of an epoch end the job? No error is below 0, no share above 1. */
 Reg tally_decides(Kernel *k);

@@ -204,7 +204,7 @@ void exchange_begin(Kernel *k)
 		k->exchange = exchange_of_team(k);
 		return;
 	}
-	Reg odd = op2(e, REG_R, "and.b32", op1(e, REG_R, "cvt.u32.u64", k->number), imm(1));
+	Reg odd = number_is_odd(k);
 	ins(e, "mov.u64 $, $", k->exchange, place(e, exchange_of_team(k), odd, (uint32_t)regions_bytes(k)));
 }
 
@@ -555,12 +555,12 @@ static void regions_pad(Kernel *k)
 		region_pad(k, i);
 	if (!k->posts)
 		return;
-	uint32_t later = if_begin(e, op2(e, REG_P, "setp.eq.u64", k->number, imm(0)));
+	uint32_t other = if_begin(e, op2(e, REG_P, "setp.eq.u64", k->number, imm(0)));
 	Kernel next = *k;
 	next.exchange = place_at(e, k->exchange, regions_bytes(k));
 	for (uint32_t i = 0; i < k->exchanges; i++)
 		region_pad(&next, i);
-	if_end(e, later);
+	if_end(e, other);
 }
 
 void bulk_begin(Kernel *k)

@@ -313,10 +313,7 @@ void leaves_finish(Kernel *k, Reg leaves, const Barrier *grid)
  *   in n. It stores those of n + 2 itself; others load them after they have seen its arrival in n + 1.
  * Rows that blocks of a team exchange also have two buffers, for the same reason. */
 
-static Reg number_is_odd(Kernel *k)
-{
-	return op2(k->e, REG_R, "and.b32", op1(k->e, REG_R, "cvt.u32.u64", k->number), imm(1));
-}
+Reg number_is_odd(Kernel *k) { return op2(k->e, REG_R, "and.b32", op1(k->e, REG_R, "cvt.u32.u64", k->number), imm(1)); }
 
 static uint64_t weights_floats(const Kernel *k) { return k->s->job->floats + k->s->copies; }
 static uint64_t sums_bytes(const Kernel *k) { return k->s->leaves[0] * k->s->job->floats * sizeof(float); }

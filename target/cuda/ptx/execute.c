@@ -545,11 +545,9 @@ _Noreturn static void hangs(Grid *g, const Warp *w)
 	for (const Warp *x = g->warp; x < g->warp + g->warps; x++)
 		if (x->ahead && x->state == WARP_READY) {
 			g->now = &g->k->code[x->pc];
-			grid_fail(
-				g, x, one_lane(x->ahead),
-				"lanes 0x%08x poll here, ahead of others of their warp, for which the grid waits: bar.warp.sync lets "
-				"them meet",
-				x->ahead);
+			grid_fail(g, x, one_lane(x->ahead),
+			          "lanes 0x%08x poll here, ahead of others of their warp: bar.warp.sync before it lets them meet",
+			          x->ahead);
 		}
 	grid_fail(g, w, NO_LANE, "no memory has changed for %llu instructions: the grid waits for nothing",
 	          (unsigned long long)g->idle_most);
